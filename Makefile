@@ -1,0 +1,43 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Everything lives in .venv.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+BENCH  := .venv-bench
+EXTRAS := dev
+
+.PHONY: demo test check bench format clean
+
+demo: $(STAMP)
+	$(BIN)/python examples/hypergradients.py
+
+test: check
+	$(BIN)/python -m pytest
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The stamp makes the second call start at once; it is older than what decides the installation only after a change.
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	touch $@
+
+# Peers live in an environment of their own: their requirements must not touch ours.
+$(BENCH)/.installed: pyproject.toml constraints.txt benchmarks/install_peers.sh
+	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	bash benchmarks/install_peers.sh $(BENCH)/bin/python
+	touch $@
+
+bench: $(BENCH)/.installed
+	$(BENCH)/bin/python benchmarks/hypergradient.py
+
+clean:
+	rm -rf $(VENV) $(BENCH) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

@@ -1,0 +1,7 @@
+"""`python -m idarts` is `idarts`."""
+
+import sys
+
+from idarts.cli import main
+
+sys.exit(main())
