@@ -18,3 +18,11 @@ class NotFiniteError(IdartsError, RuntimeError):
 
 class NotDifferentiableError(IdartsError, RuntimeError):
     """A loss has an operation that cannot be differentiated as often as the method needs."""
+
+
+class SingularCurvatureError(IdartsError, RuntimeError):
+    """The inner curvature has no inverse."""
+
+
+class DivergenceWarning(UserWarning):
+    """A Neumann series grows instead of converging."""

@@ -1,0 +1,30 @@
+"""Hypergradients of bilevel problems: `hypergradient(inner_loss, outer_loss, w, a, method)`. Knows nothing of NAS."""
+
+from idarts.hypergrad.conjugate_gradient import ConjugateGradient
+from idarts.hypergrad.estimate import Diagnostics, Estimate, hypergradient
+from idarts.hypergrad.implicit import Exact, FirstOrder, Identity, OneStep
+from idarts.hypergrad.lift import from_optimizer, lift
+from idarts.hypergrad.neumann import Neumann
+from idarts.hypergrad.nystrom import Nystrom
+from idarts.hypergrad.problem import Method
+from idarts.hypergrad.spectrum import Spectrum
+from idarts.hypergrad.unrolled import ReverseMode, TruncatedReverse
+
+__all__ = [
+    "ConjugateGradient",
+    "Diagnostics",
+    "Estimate",
+    "Exact",
+    "FirstOrder",
+    "Identity",
+    "Method",
+    "Neumann",
+    "Nystrom",
+    "OneStep",
+    "ReverseMode",
+    "Spectrum",
+    "TruncatedReverse",
+    "from_optimizer",
+    "hypergradient",
+    "lift",
+]

@@ -1,0 +1,80 @@
+"""The paper's estimator: K + 1 terms of the Neumann series for the inverse curvature."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from idarts.hypergrad.implicit import Implicit, Solution, System
+from idarts.hypergrad.problem import require, require_step
+from idarts.hypergrad.spectrum import COLD_ITERATIONS, Spectrum, power_iteration, renewed
+from idarts.hypergrad.vectors import PerParameter, length
+
+
+@dataclass(frozen=True)
+class Neumann(Implicit):
+    """iDARTS: ∂L2/∂α − γ ∂L2/∂w · Σ_{k=0..K} [I − γ ∂²L1/∂w²]^k · ∂²L1/∂α∂w, with K = `terms` (Eq. 8 of the paper).
+
+    `step` γ: a number; one value per inner parameter, as the inner optimiser's groups have (then γ is a diagonal:
+    `from_optimizer`); or `auto`, 1/λ_max from a running power iteration renewed every `refresh` calls.
+    `tolerance`: stop before K terms when the residual falls under this share of ‖g‖, or when a term is longer than the
+    one before it, which is then left out; 0 stops for growth only.
+    """
+
+    terms: int
+    step: PerParameter | Literal["auto"] = "auto"
+    tolerance: float | None = None
+    damping: float = 0.0
+    refresh: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            isinstance(self.terms, int) and self.terms >= 0, f"terms={self.terms!r}", "a whole number of at least 0"
+        )
+        require(self.damping >= 0, f"damping={self.damping}", "at least 0")
+        require(self.refresh >= 1, f"refresh={self.refresh}", "at least 1")
+        require(self.tolerance is None or self.tolerance >= 0, f"tolerance={self.tolerance}", "at least 0, or None")
+        if self.step != "auto":
+            require_step(self.step)
+
+    def solve(self, system: System) -> Solution:
+        step, spectrum = self._step(system)
+        term = step * system.g  # γ V_0; with γ a diagonal D the series is Σ (I − D H)^k D g
+        total, used, lengths = term, 0, [length(term)]
+        for _ in range(self.terms):
+            term = term - step * system.apply(term, self.damping)
+            lengths.append(length(term))
+            if self.tolerance is not None and bool(lengths[-1] > lengths[-2]):
+                break
+            total, used = total + term, used + 1
+            if self.tolerance is not None and bool(lengths[-1] <= self.tolerance * lengths[0]):
+                break
+        solution = Solution(total, terms=used, step=step, spectrum=spectrum)
+        if self.terms:
+            contraction = torch.stack([b / a for a, b in pairwise(lengths)]).max()
+            solution.measures["contraction"] = contraction
+            if bool(contraction > 1):
+                self._measure_divergence(system, solution, term)
+        return solution
+
+    def _step(self, system: System) -> tuple[Tensor, Spectrum | None]:
+        if self.step != "auto":
+            return system.products.layout.diagonal(self.step, "step"), None
+        spectrum = renewed(system.spectrum, lambda v: system.apply(v, self.damping), system.g, self.refresh)
+        return 1 / spectrum.eigenvalue.abs().clamp_min(torch.finfo(system.g.dtype).tiny), spectrum
+
+    def _measure_divergence(self, system: System, solution: Solution, term: Tensor) -> None:
+        """The eigenvalue that the largest safe γ follows from; a running spectrum makes it cheap."""
+        step = solution.step
+        assert step is not None
+        if step.ndim:  # γ as a diagonal belongs to the operator; the term that grew is a good start
+            found = power_iteration(lambda v: step * system.apply(v, self.damping), term, COLD_ITERATIONS)
+        else:
+            found = solution.spectrum or renewed(
+                system.spectrum, lambda v: system.apply(v, self.damping), system.g, self.refresh
+            )
+            solution.spectrum = found
+        solution.measures["eigenvalue"] = found.eigenvalue

@@ -1,0 +1,238 @@
+"""Products with the second derivatives of the inner loss L1 at one point (w, α): never a matrix.
+
+`hessian(v)` is ∂²L1/∂w² · v, `mixed(v)` is v · ∂²L1/∂w∂α, a tuple like α. Exact products differentiate one retained
+gradient graph again; finite differences are those of the paper's appendix B.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from idarts.errors import InputError, NotDifferentiableError
+from idarts.hypergrad.isolation import RandomState, full_precision
+from idarts.hypergrad.vectors import Layout, Tensors, length
+
+Loss = Callable[[Tensors, Tensors], Tensor]
+
+# What one product costs in gradient evaluations, counted in convolutions: a gradient is three a layer.
+HESSIAN_COST, MIXED_COST, GAUSS_NEWTON_COST, DIFFERENCE_COST = 2.0, 4 / 3, 4 / 3, 2.0
+
+
+@runtime_checkable
+class SplitLoss(Protocol):
+    """A loss that shows the model's outputs, which the Gauss–Newton matrix needs: L1 = criterion(outputs(w, α))."""
+
+    def outputs(self, w: Tensors, a: Tensors) -> Tensor: ...
+
+    def criterion(self, outputs: Tensor) -> Tensor: ...
+
+
+class Products:
+    """Counts what is spent; the two kinds of products fill in the rest."""
+
+    loss: Tensor
+    gradient: Tensor  # ∂L1/∂w, flat
+
+    def __init__(self, w: Tensors, a: Tensors) -> None:
+        self.w, self.a, self.layout = w, a, Layout.of(w)
+        self.devices = {tensor.device for tensor in (*w, *a)}
+        self.hvps = 0
+        self.gradient_evaluations = 1.0
+
+    def hessian(self, v: Tensor) -> Tensor:
+        return self.joint(v)[0]
+
+    def mixed(self, v: Tensor) -> Tensors:
+        return self.joint(v)[1]
+
+    def joint(self, v: Tensor) -> tuple[Tensor, Tensors]:
+        """`hessian(v)` and `mixed(v)` for little more than the price of one."""
+        raise NotImplementedError
+
+    def gauss_newton(self, v: Tensor) -> Tensor:
+        """Jᵀ (∂²ℓ/∂z²) J v with z = outputs and J = ∂z/∂w: positive semi-definite for a convex criterion ℓ."""
+        raise InputError("gauss_newton needs exact products: use products='exact' with curvature='gauss_newton'")
+
+    def release(self) -> None:
+        """Let go of the graph: no product can be asked for afterwards."""
+
+    def _spent(self, evaluations: float, hvps: int = 0) -> None:
+        self.gradient_evaluations += evaluations
+        self.hvps += hvps
+
+
+class ExactProducts(Products):
+    """Double backward through one retained gradient graph: an extra product costs less than recomputing it."""
+
+    def __init__(self, loss: Loss, w: Tensors, a: Tensors, *, split: bool = False) -> None:
+        super().__init__(w, a)
+        self._outputs: Tensor | None = None
+        self._cotangent: Tensor | None = None
+        with full_precision(self.devices):
+            if split:
+                self.loss, self._outputs, self._cotangent, grads = _split_gradient(loss, w, a)
+            else:
+                self.loss = scalar(loss(w, a), "inner")
+                grads = gradient(self.loss, w, "inner", create_graph=True)
+        self._grads: tuple[Tensor | None, ...] = grads
+        self.gradient = self.layout.flatten(grads)
+
+    def hessian(self, v: Tensor) -> Tensor:
+        self._spent(HESSIAN_COST, hvps=1)
+        return self.layout.flatten(self._pull(v, self.w))
+
+    def mixed(self, v: Tensor) -> Tensors:
+        self._spent(MIXED_COST)
+        return filled(self._pull(v, self.a), self.a)
+
+    def joint(self, v: Tensor) -> tuple[Tensor, Tensors]:
+        self._spent(HESSIAN_COST, hvps=1)
+        pulled = self._pull(v, (*self.w, *self.a))
+        return self.layout.flatten(pulled[: len(self.w)]), filled(pulled[len(self.w) :], self.a)
+
+    def gauss_newton(self, v: Tensor) -> Tensor:
+        self._spent(GAUSS_NEWTON_COST, hvps=1)
+        outputs, cotangent = self._outputs, self._cotangent
+        assert outputs is not None
+        assert cotangent is not None
+        (jv,) = self._pull(v, (cotangent,))  # the gradient is Jᵀ·cotangent, so its derivative there is J
+        (curved,) = self._vjp([cotangent], [jv], (outputs,))
+        return self.layout.flatten(self._vjp([outputs], [curved], self.w))
+
+    def release(self) -> None:
+        self.loss, self._grads, self._outputs, self._cotangent = self.loss.detach(), (), None, None
+
+    def _pull(self, v: Tensor, inputs: Tensors) -> tuple[Tensor | None, ...]:
+        return self._vjp(self._grads, self.layout.unflatten(v), inputs)
+
+    def _vjp(
+        self, outputs: Sequence[Tensor | None], v: Sequence[Tensor | None], inputs: Tensors
+    ) -> tuple[Tensor | None, ...]:
+        # A gradient that is constant (a loss linear in w, an unused parameter) has no graph and adds nothing.
+        pairs = [(o, u) for o, u in zip(outputs, v, strict=True) if o is not None and u is not None and o.requires_grad]
+        if not pairs:
+            return (None,) * len(inputs)
+        with full_precision(self.devices), _explained(self.loss):
+            return torch.autograd.grad(
+                [o for o, _ in pairs], inputs, [u for _, u in pairs], retain_graph=True, allow_unused=True
+            )
+
+
+class FiniteDifferences(Products):
+    """(∇L1(w + εv) − ∇L1(w − εv)) / 2ε with ε = radius/‖v‖. Cheap in memory, wrong at the kinks of ReLU networks."""
+
+    def __init__(self, loss: Loss, w: Tensors, a: Tensors, *, radius: float = 1e-2) -> None:
+        super().__init__(w, a)
+        self._loss, self._radius = loss, radius
+        self._random = RandomState(self.devices)  # every evaluation sees the same dropout mask
+        self._flat = self.layout.flatten(w)
+        self.loss, self.gradient, _ = self._gradients(w)
+
+    def joint(self, v: Tensor) -> tuple[Tensor, Tensors]:
+        self._spent(DIFFERENCE_COST, hvps=1)
+        epsilon = self._radius / length(v)
+        _, w_plus, a_plus = self._gradients(self.layout.unflatten(self._flat + epsilon * v))
+        _, w_minus, a_minus = self._gradients(self.layout.unflatten(self._flat - epsilon * v))
+        mixed = tuple(((p - m) / (2 * epsilon)).to(p.dtype) for p, m in zip(a_plus, a_minus, strict=True))
+        return (w_plus - w_minus) / (2 * epsilon), mixed
+
+    def _gradients(self, w: Tensors) -> tuple[Tensor, Tensor, Tensors]:
+        self._random.restore()
+        leaves = tuple(t.detach().requires_grad_() for t in w)
+        with full_precision(self.devices):
+            loss = scalar(self._loss(leaves, self.a), "inner")
+            grads = gradient(loss, (*leaves, *self.a), "inner", of=len(w))
+        return loss.detach(), self.layout.flatten(grads[: len(w)]), filled(grads[len(w) :], self.a)
+
+
+def scalar(loss: object, which: str) -> Tensor:
+    """The loss, if it is one differentiable number."""
+    if not isinstance(loss, Tensor) or loss.numel() != 1:
+        shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
+        raise InputError(
+            f"the {which} loss must return a tensor with one number, but it gave {shape}; take a mean or sum"
+        )
+    if not loss.requires_grad:
+        raise InputError(_independent(which))
+    return loss.reshape(())
+
+
+def gradient(
+    loss: Tensor, inputs: Tensors, which: str, *, of: int | None = None, create_graph: bool = False
+) -> tuple[Tensor | None, ...]:
+    """∂loss/∂inputs, of which the first `of` (all, unless told) are the inner parameters it must depend on."""
+    grads = torch.autograd.grad(loss, inputs, create_graph=create_graph, allow_unused=True)
+    require_dependence(grads[:of], which)
+    return grads
+
+
+def require_dependence(grads: Sequence[Tensor | None], which: str) -> None:
+    if all(g is None for g in grads):
+        raise InputError(_independent(which))
+
+
+def filled(grads: Sequence[Tensor | None], like: Tensors) -> Tensors:
+    """Zeros where autograd says that a parameter is not used."""
+    return tuple(torch.zeros_like(t) if g is None else g.detach() for g, t in zip(grads, like, strict=True))
+
+
+def _split_gradient(loss: object, w: Tensors, a: Tensors) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor | None, ...]]:
+    if not isinstance(loss, SplitLoss):
+        raise InputError(
+            "curvature='gauss_newton' needs to see the model's outputs: make the inner loss with "
+            "idarts.hypergrad.lift, or give it the methods outputs(w, a) and criterion(outputs)"
+        )
+    outputs = loss.outputs(w, a)
+    if not isinstance(outputs, Tensor) or not outputs.requires_grad:
+        raise InputError("curvature='gauss_newton' needs outputs(w, a) to be one tensor that depends on w")
+    value = scalar(loss.criterion(outputs), "inner")
+    (cotangent,) = torch.autograd.grad(value, outputs, create_graph=True)
+    if not cotangent.requires_grad:  # a criterion linear in the outputs has no curvature, but J must still be reachable
+        cotangent = cotangent.detach().requires_grad_()
+    grads = torch.autograd.grad(outputs, w, cotangent, create_graph=True, allow_unused=True)
+    require_dependence(grads, "inner")
+    return value, outputs, cotangent, grads
+
+
+def _independent(which: str) -> str:
+    return (
+        f"the {which} loss does not depend on the inner parameters it is given; compute it from its argument w "
+        "(idarts.hypergrad.lift makes such a function of a module)"
+    )
+
+
+@contextmanager
+def _explained(loss: Tensor) -> Iterator[None]:
+    """Turns torch's words for a missing second derivative into ours, with the operation's name."""
+    try:
+        yield
+    except RuntimeError as error:
+        words = " ".join(str(error).split())
+        if not any(sign in words for sign in _ONCE_ONLY):
+            raise
+        names = ", ".join(sorted(_once_differentiable(loss)))
+        raise NotDifferentiableError(
+            f"the inner loss cannot be differentiated twice: {names or words}. Replace that operation, use "
+            "products='finite_difference', or a method without second derivatives (FirstOrder)"
+        ) from error
+
+
+_ONCE_ONLY = ("is not implemented", "once_differentiable", "not twice differentiable", "double backward")
+
+
+def _once_differentiable(loss: Tensor) -> set[str]:
+    """Names of the custom functions in the loss's graph that forbid a second derivative; torch does not say which."""
+    names, seen, open_nodes = set(), set(), [loss.grad_fn]
+    while open_nodes:
+        node = open_nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        function = getattr(node, "_forward_cls", None)
+        if function is not None and hasattr(function.backward, "__wrapped__"):
+            names.add(function.__name__)
+        open_nodes += [parent for parent, _ in node.next_functions]
+    return names

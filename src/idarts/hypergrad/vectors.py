@@ -1,0 +1,87 @@
+"""Tuples of tensors seen as one flat vector: linear algebra then needs no loops over parameters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import torch
+from torch import Tensor
+
+from idarts.errors import InputError
+
+Tensors = tuple[Tensor, ...]
+PerParameter = float | Sequence[float | Tensor]  # one number for all, or one value per parameter tensor
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a tuple of tensors lies in a flat vector of one dtype (the widest of theirs).
+
+    >>> layout = Layout.of((torch.zeros(2, 3), torch.zeros(4)))
+    >>> vector = layout.flatten((torch.ones(2, 3), torch.zeros(4)))
+    >>> vector.shape, [part.shape for part in layout.unflatten(vector)]
+    (torch.Size([10]), [torch.Size([2, 3]), torch.Size([4])])
+    """
+
+    shapes: tuple[torch.Size, ...]
+    dtypes: tuple[torch.dtype, ...]
+    dtype: torch.dtype
+    device: torch.device
+
+    @classmethod
+    def of(cls, tensors: Tensors) -> "Layout":
+        dtypes = tuple(t.dtype for t in tensors)
+        return cls(tuple(t.shape for t in tensors), dtypes, reduce(torch.promote_types, dtypes), tensors[0].device)
+
+    @property
+    def size(self) -> int:
+        return sum(shape.numel() for shape in self.shapes)
+
+    def flatten(self, tensors: Sequence[Tensor | None]) -> Tensor:
+        """One vector; `None`, autograd's word for an unused parameter, counts as zeros."""
+        return torch.cat(
+            [
+                torch.zeros(shape.numel(), dtype=self.dtype, device=self.device)
+                if tensor is None
+                else tensor.detach().reshape(-1).to(self.dtype)
+                for tensor, shape in zip(tensors, self.shapes, strict=True)
+            ]
+        )
+
+    def unflatten(self, vector: Tensor) -> Tensors:
+        parts = torch.split(vector, [shape.numel() for shape in self.shapes])
+        return tuple(
+            part.view(shape).to(dtype) for part, shape, dtype in zip(parts, self.shapes, self.dtypes, strict=True)
+        )
+
+    def leaves(self, vector: Tensor) -> Tensors:
+        """`unflatten`, ready to be differentiated by."""
+        return tuple(part.detach().requires_grad_() for part in self.unflatten(vector))
+
+    def diagonal(self, values: PerParameter, name: str) -> Tensor:
+        """A number as a 0-d tensor, or one value per parameter spread over its entries as a flat vector."""
+        if isinstance(values, int | float):
+            return torch.tensor(float(values), dtype=self.dtype, device=self.device)
+        if len(values) != len(self.shapes):
+            raise InputError(
+                f"{name} has {len(values)} values for {len(self.shapes)} inner parameters; give one number, "
+                "or one value per parameter"
+            )
+        return self.flatten(
+            [torch.as_tensor(v).to(self.device).expand(s) for v, s in zip(values, self.shapes, strict=True)]
+        )
+
+
+def norm(tensors: Sequence[Tensor]) -> Tensor:
+    """Euclidean norm of a tuple of tensors taken as one vector, without leaving the device."""
+    return length(torch.stack([length(t.float()) for t in tensors]))
+
+
+def length(v: Tensor) -> Tensor:
+    """Euclidean norm as a 0-d tensor, never quite zero, so that it can divide.
+
+    >>> length(torch.tensor([3.0, 4.0])).item()
+    5.0
+    """
+    result: Tensor = torch.linalg.vector_norm(v)
+    return result.clamp_min(torch.finfo(v.dtype).tiny)
