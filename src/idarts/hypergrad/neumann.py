@@ -72,9 +72,8 @@ class Neumann(Implicit):
         assert step is not None
         if step.ndim:  # γ as a diagonal belongs to the operator; the term that grew is a good start
             found = power_iteration(lambda v: step * system.apply(v, self.damping), term, COLD_ITERATIONS)
-        else:
-            found = solution.spectrum or renewed(
+            solution.measures["eigenvalue"] = found.eigenvalue / step.mean()
+        elif solution.spectrum is None:
+            solution.spectrum = renewed(
                 system.spectrum, lambda v: system.apply(v, self.damping), system.g, self.refresh
             )
-            solution.spectrum = found
-        solution.measures["eigenvalue"] = found.eigenvalue

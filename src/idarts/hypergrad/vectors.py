@@ -68,7 +68,7 @@ class Layout:
                 "or one value per parameter"
             )
         return self.flatten(
-            [torch.as_tensor(v).to(self.device).expand(s) for v, s in zip(values, self.shapes, strict=True)]
+            [torch.as_tensor(v, dtype=self.dtype, device=self.device).expand(s) for v, s in zip(values, self.shapes, strict=True)]
         )
 
 
