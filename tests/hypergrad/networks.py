@@ -17,10 +17,7 @@ class Mixture(nn.Module):
 
         self.stem = nn.Sequential(nn.Conv2d(2, channels, 3, padding=1, bias=False), norm())
         self.branches = nn.ModuleList(
-            [
-                nn.Sequential(nn.GELU(), nn.Conv2d(channels, channels, k, padding=k // 2), norm())
-                for k in (1, 3)
-            ]
+            [nn.Sequential(nn.GELU(), nn.Conv2d(channels, channels, k, padding=k // 2), norm()) for k in (1, 3)]
             + [nn.Identity()]
         )
         self.dropout = nn.Dropout(dropout)

@@ -56,9 +56,7 @@ def quadratic(n: int = 6, m: int = 3, condition: float = 10.0, seed: int = 0, co
 
     basis = torch.linalg.qr(randn(n, n)).Q
     eigenvalues = torch.linspace(1, condition, n, dtype=torch.float64)
-    problem = Quadratic(
-        (basis * eigenvalues) @ basis.T, randn(n, m), randn(n), randn(n), randn(m), randn(n), randn(m)
-    )
+    problem = Quadratic((basis * eigenvalues) @ basis.T, randn(n, m), randn(n), randn(n), randn(m), randn(n), randn(m))
     if converged:
         problem.w = problem.optimum()
     problem.w.requires_grad_()

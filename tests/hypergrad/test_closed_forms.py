@@ -173,7 +173,7 @@ def test_reverse_mode_goes_to_exact_with_the_number_of_steps():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda **k: Exact(**k),
+        Exact,
         lambda **k: Neumann(3, 0.05, **k),
         lambda **k: ConjugateGradient(4, **k),
         lambda **k: Nystrom(15, 0.3, **k),
@@ -237,7 +237,7 @@ def test_theorem_2_the_stochastic_algorithm_reaches_a_stationary_point():
 
 
 def test_gauss_newton_is_the_dense_matrix_and_positive_where_the_hessian_is_not():
-    inner, outer, w, a = smooth()
+    _, outer, w, a = smooth()
 
     class Split:
         """The same network as an explicit composition, with an indefinite Hessian and a convex criterion."""

@@ -11,7 +11,6 @@ from idarts.hypergrad import Exact, Identity, Neumann, hypergradient
 from idarts.hypergrad.products import ExactProducts, FiniteDifferences
 from idarts.hypergrad.vectors import Layout
 
-
 # curvlinops goes forward over reverse, where torch 2.13 refuses running statistics and errs in BatchNorm's weight.
 ORACLE = {"tracked": False, "affine": False}
 

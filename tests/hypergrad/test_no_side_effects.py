@@ -96,20 +96,22 @@ def test_nothing_changes_when_a_loss_raises(problem, method, which, call):
     before = snapshot(model, optimizer)
     calls = 0
 
-    def failing(loss):
-        def evaluate(w, a):
+    class Failing:
+        def __init__(self, loss):
+            self.loss, self.criterion = loss, loss.criterion
+
+        def outputs(self, w, a):
             nonlocal calls
             calls += 1
-            value = loss(w, a)
+            value = self.loss.outputs(w, a)
             if calls == call:
                 raise KeyError("from the user's loss")
             return value
 
-        return evaluate
+        def __call__(self, w, a):
+            return self.criterion(self.outputs(w, a))
 
-    losses = (failing(inner), outer) if which == "inner" else (inner, failing(outer))
-    if getattr(method, "curvature", "") == "gauss_newton" and which == "inner":
-        pytest.skip("a plain function shows no outputs")
+    losses = (Failing(inner), outer) if which == "inner" else (inner, Failing(outer))
     try:
         hypergradient(*losses, w, a, method)
     except KeyError:

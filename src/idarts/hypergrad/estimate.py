@@ -13,7 +13,7 @@ from idarts.hypergrad.isolation import isolated
 from idarts.hypergrad.problem import Answer, Method, Problem
 from idarts.hypergrad.products import Loss
 from idarts.hypergrad.spectrum import Spectrum
-from idarts.hypergrad.vectors import Tensors, norm
+from idarts.hypergrad.vectors import Tensors
 
 
 @dataclass(frozen=True)
@@ -113,15 +113,19 @@ def hypergradient(
 
 def _facts(answer: Answer, grads: Tensors) -> dict[str, float]:
     """All numbers that are looked at, brought from the device in one transfer."""
-    dot = torch.stack(
-        [(d.float() * i.float()).sum() for d, i in zip(answer.direct, answer.implicit, strict=True)]
-    ).sum()
+    device = answer.outer_loss.device
+    wide = torch.float32 if device.type == "mps" else torch.float64  # a diverged series overflows float32
+
+    def flat(parts: Tensors) -> Tensor:
+        return torch.cat([part.reshape(-1).to(device, wide) for part in parts])
+
+    direct, implicit = flat(answer.direct), flat(answer.implicit)
     tensors = {
         "outer loss": answer.outer_loss,
-        "hypergradient": norm(grads),
-        "direct": norm(answer.direct),
-        "implicit": norm(answer.implicit),
-        "dot": dot,
+        "hypergradient": flat(grads).norm(),
+        "direct": direct.norm(),
+        "implicit": implicit.norm(),
+        "dot": direct @ implicit,
         **answer.measures,
     }
     if answer.inner_loss is not None:
@@ -130,8 +134,7 @@ def _facts(answer: Answer, grads: Tensors) -> dict[str, float]:
         tensors["step"] = answer.step.mean()
     if answer.spectrum is not None:
         tensors.setdefault("eigenvalue", answer.spectrum.eigenvalue)
-    device = answer.outer_loss.device
-    values = torch.stack([t.detach().to(device, torch.float32) for t in tensors.values()]).tolist()
+    values = torch.stack([t.detach().to(device, wide) for t in tensors.values()]).tolist()
     return dict(zip(tensors, values, strict=True))
 
 

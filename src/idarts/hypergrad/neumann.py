@@ -9,7 +9,7 @@ from torch import Tensor
 
 from idarts.hypergrad.implicit import Implicit, Solution, System
 from idarts.hypergrad.problem import require, require_step
-from idarts.hypergrad.spectrum import COLD_ITERATIONS, Spectrum, power_iteration, renewed
+from idarts.hypergrad.spectrum import renewed
 from idarts.hypergrad.vectors import PerParameter, length
 
 
@@ -41,8 +41,28 @@ class Neumann(Implicit):
             require_step(self.step)
 
     def solve(self, system: System) -> Solution:
-        step, spectrum = self._step(system)
-        term = step * system.g  # γ V_0; with γ a diagonal D the series is Σ (I − D H)^k D g
+        def product(v: Tensor) -> Tensor:
+            return system.apply(v, self.damping)
+
+        spectrum = system.spectrum
+        if self.step == "auto":
+            spectrum = renewed(spectrum, product, system.g, self.refresh)
+            solution = self._series(system, 1 / length(spectrum.eigenvalue))
+            if spectrum.age and _diverged(solution):  # the curvature has grown since it was measured
+                spectrum = renewed(spectrum, product, system.g, every=1)
+                solution = self._series(system, 1 / length(spectrum.eigenvalue))
+        else:
+            step = system.products.layout.diagonal(self.step, "step")
+            solution = self._series(system, step)
+            if _diverged(solution):  # the largest safe γ follows from the eigenvalue
+                scale = step / step.mean()  # γ as a diagonal belongs to the operator
+                spectrum = renewed(spectrum, lambda v: scale * product(v), system.g, self.refresh)
+        solution.spectrum = spectrum
+        return solution
+
+    def _series(self, system: System, step: Tensor) -> Solution:
+        """Σ (I − γH)^k γg; with γ a diagonal D it is Σ (I − DH)^k Dg."""
+        term = step * system.g
         total, used, lengths = term, 0, [length(term)]
         for _ in range(self.terms):
             term = term - step * system.apply(term, self.damping)
@@ -52,28 +72,11 @@ class Neumann(Implicit):
             total, used = total + term, used + 1
             if self.tolerance is not None and bool(lengths[-1] <= self.tolerance * lengths[0]):
                 break
-        solution = Solution(total, terms=used, step=step, spectrum=spectrum)
+        solution = Solution(total, terms=used, step=step)
         if self.terms:
-            contraction = torch.stack([b / a for a, b in pairwise(lengths)]).max()
-            solution.measures["contraction"] = contraction
-            if bool(contraction > 1):
-                self._measure_divergence(system, solution, term)
+            solution.measures["contraction"] = torch.stack([b / a for a, b in pairwise(lengths)]).max()
         return solution
 
-    def _step(self, system: System) -> tuple[Tensor, Spectrum | None]:
-        if self.step != "auto":
-            return system.products.layout.diagonal(self.step, "step"), None
-        spectrum = renewed(system.spectrum, lambda v: system.apply(v, self.damping), system.g, self.refresh)
-        return 1 / spectrum.eigenvalue.abs().clamp_min(torch.finfo(system.g.dtype).tiny), spectrum
 
-    def _measure_divergence(self, system: System, solution: Solution, term: Tensor) -> None:
-        """The eigenvalue that the largest safe γ follows from; a running spectrum makes it cheap."""
-        step = solution.step
-        assert step is not None
-        if step.ndim:  # γ as a diagonal belongs to the operator; the term that grew is a good start
-            found = power_iteration(lambda v: step * system.apply(v, self.damping), term, COLD_ITERATIONS)
-            solution.measures["eigenvalue"] = found.eigenvalue / step.mean()
-        elif solution.spectrum is None:
-            solution.spectrum = renewed(
-                system.spectrum, lambda v: system.apply(v, self.damping), system.g, self.refresh
-            )
+def _diverged(solution: Solution) -> bool:
+    return "contraction" in solution.measures and bool(solution.measures["contraction"] > 1)

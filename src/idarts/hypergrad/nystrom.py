@@ -35,5 +35,6 @@ class Nystrom(Implicit):
         shift = (system.weight_decay + self.damping).expand_as(g)
         scaled = image / shift[:, None]
         inner = (core + core.T) / 2 + image.T @ scaled
-        correction = scaled @ torch.linalg.lstsq(inner, scaled.T @ g).solution
+        inner = inner + torch.finfo(g.dtype).eps * inner.trace() * torch.eye(rank, dtype=g.dtype, device=g.device)
+        correction = scaled @ torch.linalg.solve_ex(inner, scaled.T @ g).result  # NaN in, NaN out: checked at the end
         return Solution(g / shift - correction, terms=rank)

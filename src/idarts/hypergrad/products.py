@@ -77,6 +77,9 @@ class ExactProducts(Products):
             else:
                 self.loss = scalar(loss(w, a), "inner")
                 grads = gradient(self.loss, w, "inner", create_graph=True)
+        # Where the cotangent is constant, torch lets such a function pass and leaves its curvature out without a word.
+        if names := _once_differentiable(self.loss):
+            raise NotDifferentiableError(_TWICE.format(", ".join(sorted(names))))
         self._grads: tuple[Tensor | None, ...] = grads
         self.gradient = self.layout.flatten(grads)
 
@@ -115,7 +118,7 @@ class ExactProducts(Products):
         pairs = [(o, u) for o, u in zip(outputs, v, strict=True) if o is not None and u is not None and o.requires_grad]
         if not pairs:
             return (None,) * len(inputs)
-        with full_precision(self.devices), _explained(self.loss):
+        with full_precision(self.devices), _explained():
             return torch.autograd.grad(
                 [o for o, _ in pairs], inputs, [u for _, u in pairs], retain_graph=True, allow_unused=True
             )
@@ -205,26 +208,25 @@ def _independent(which: str) -> str:
 
 
 @contextmanager
-def _explained(loss: Tensor) -> Iterator[None]:
-    """Turns torch's words for a missing second derivative into ours, with the operation's name."""
+def _explained() -> Iterator[None]:
+    """Turns torch's words for a missing second derivative, which name the operation, into ours."""
     try:
         yield
     except RuntimeError as error:
         words = " ".join(str(error).split())
-        if not any(sign in words for sign in _ONCE_ONLY):
+        if not any(sign in words for sign in ("is not implemented", "not twice differentiable", "double backward")):
             raise
-        names = ", ".join(sorted(_once_differentiable(loss)))
-        raise NotDifferentiableError(
-            f"the inner loss cannot be differentiated twice: {names or words}. Replace that operation, use "
-            "products='finite_difference', or a method without second derivatives (FirstOrder)"
-        ) from error
+        raise NotDifferentiableError(_TWICE.format(words)) from error
 
 
-_ONCE_ONLY = ("is not implemented", "once_differentiable", "not twice differentiable", "double backward")
+_TWICE = (
+    "the inner loss cannot be differentiated twice: {}. Replace that operation, use products='finite_difference', "
+    "or a method without second derivatives (FirstOrder)"
+)
 
 
 def _once_differentiable(loss: Tensor) -> set[str]:
-    """Names of the custom functions in the loss's graph that forbid a second derivative; torch does not say which."""
+    """Names of the custom functions in the loss's graph that forbid a second derivative."""
     names, seen, open_nodes = set(), set(), [loss.grad_fn]
     while open_nodes:
         node = open_nodes.pop()
@@ -232,7 +234,10 @@ def _once_differentiable(loss: Tensor) -> set[str]:
             continue
         seen.add(node)
         function = getattr(node, "_forward_cls", None)
-        if function is not None and hasattr(function.backward, "__wrapped__"):
-            names.add(function.__name__)
+        backward = getattr(function, "backward", None)
+        while hasattr(backward, "__wrapped__"):  # decorated: by torch's once_differentiable, or by something harmless
+            if backward.__globals__["__name__"] == "torch.autograd.function":
+                names.add(function.__name__)
+            backward = backward.__wrapped__
         open_nodes += [parent for parent, _ in node.next_functions]
     return names

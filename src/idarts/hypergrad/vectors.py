@@ -68,13 +68,11 @@ class Layout:
                 "or one value per parameter"
             )
         return self.flatten(
-            [torch.as_tensor(v, dtype=self.dtype, device=self.device).expand(s) for v, s in zip(values, self.shapes, strict=True)]
+            [
+                torch.as_tensor(v, dtype=self.dtype, device=self.device).expand(s)
+                for v, s in zip(values, self.shapes, strict=True)
+            ]
         )
-
-
-def norm(tensors: Sequence[Tensor]) -> Tensor:
-    """Euclidean norm of a tuple of tensors taken as one vector, without leaving the device."""
-    return length(torch.stack([length(t.float()) for t in tensors]))
 
 
 def length(v: Tensor) -> Tensor:

@@ -1,0 +1,245 @@
+"""What a user can get wrong: the package's own error, in a sentence that says what to do."""
+
+import pytest
+import torch
+from problems import quadratic, smooth
+from torch.autograd.function import once_differentiable
+
+from idarts import IdartsError, InputError, NotDifferentiableError, NotFiniteError
+from idarts.errors import SingularCurvatureError
+from idarts.hypergrad import (
+    ConjugateGradient,
+    Exact,
+    FirstOrder,
+    Identity,
+    Neumann,
+    Nystrom,
+    OneStep,
+    ReverseMode,
+    TruncatedReverse,
+    hypergradient,
+    lift,
+)
+
+ALL = [
+    OneStep(0.1),
+    Identity(),
+    Exact(1.0),
+    Neumann(2, 0.1),
+    Neumann(2, 0.1, products="finite_difference"),
+    ConjugateGradient(2),
+    Nystrom(2, 1.0),
+    ReverseMode(2, 0.1),
+    TruncatedReverse(2, 1, 0.1),
+]
+IDS = [f"{type(m).__name__}-{m.products}" for m in ALL]
+
+
+@pytest.fixture
+def problem():
+    return smooth()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Neumann(-1, 0.1), "terms=-1"),
+        (lambda: Neumann(1.5, 0.1), "terms=1.5"),
+        (lambda: Neumann(2, 0.0), "step=0.0"),
+        (lambda: Neumann(2, -0.1), "step=-0.1"),
+        (lambda: Neumann(2, "automatic"), "step='automatic'"),
+        (lambda: Neumann(2, ()), "step"),
+        (lambda: Neumann(2, (0.1, -0.1)), "positive"),
+        (lambda: Neumann(2, 0.1, damping=-1), "damping=-1"),
+        (lambda: Neumann(2, 0.1, tolerance=-1), "tolerance=-1"),
+        (lambda: Neumann(2, 0.1, refresh=0), "refresh=0"),
+        (lambda: Neumann(2, 0.1, weight_decay=-0.1), "weight_decay"),
+        (lambda: Neumann(2, 0.1, products="approximate"), "exact or finite_difference"),
+        (lambda: Neumann(2, 0.1, curvature="fisher"), "hessian or gauss_newton"),
+        (lambda: Neumann(2, 0.1, curvature="gauss_newton", products="finite_difference"), "products='exact'"),
+        (lambda: Neumann(2, 0.1, radius=0), "radius=0"),
+        (lambda: OneStep(0), "step=0"),
+        (lambda: Exact(-1), "damping=-1"),
+        (lambda: ConjugateGradient(0), "iterations=0"),
+        (lambda: ConjugateGradient(1, tolerance=-1), "tolerance=-1"),
+        (lambda: Nystrom(0, 1.0), "rank=0"),
+        (lambda: Nystrom(2, 0.0), "damping=0.0"),
+        (lambda: ReverseMode(0, 0.1), "steps=0"),
+        (lambda: TruncatedReverse(3, 4, 0.1), "between 1 and steps=3"),
+        (lambda: TruncatedReverse(3, 0, 0.1), "terms=0"),
+    ],
+)
+def test_settings_that_cannot_be(make, words):
+    with pytest.raises(InputError, match=words) as caught:
+        make()
+    assert isinstance(caught.value, ValueError)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("method", [FirstOrder(), *ALL], ids=["FirstOrder", *IDS])
+class TestEveryMethod:
+    def test_empty_parameters(self, problem, method):
+        inner, outer, w, a = problem
+        with pytest.raises(InputError, match="inner parameters w are empty"):
+            hypergradient(inner, outer, (), a, method)
+        with pytest.raises(InputError, match="outer parameters a are empty"):
+            hypergradient(inner, outer, w, (), method)
+
+    def test_parameters_that_do_not_require_grad(self, problem, method):
+        inner, outer, w, a = problem
+        with pytest.raises(InputError, match=r"number 1 of the inner parameters.*does not require grad"):
+            hypergradient(inner, outer, (w[0], w[1].detach()), a, method)
+
+    def test_a_loss_that_is_not_a_scalar(self, problem, method):
+        inner, outer, w, a = problem
+        with pytest.raises(InputError, match=r"the outer loss must return a tensor with one number.*\(4, 3\)"):
+            hypergradient(inner, lambda w, a: w[0] * a[0], w, a, method)
+        with pytest.raises(InputError, match="float"):
+            hypergradient(inner, lambda w, a: outer(w, a).item(), w, a, method)
+
+    def test_a_loss_that_is_not_finite(self, problem, method):
+        inner, outer, w, a = problem
+        with pytest.raises(NotFiniteError, match="the outer loss is nan"):
+            hypergradient(inner, lambda w, a: outer(w, a) * float("nan"), w, a, method)
+        estimate = hypergradient(inner, lambda w, a: outer(w, a) * float("nan"), w, a, method, check_finite=False)
+        assert estimate.outer_loss.isnan()
+
+
+@pytest.mark.parametrize("method", ALL, ids=IDS)
+class TestSecondOrder:
+    def test_an_inner_loss_that_is_not_a_scalar_or_not_finite(self, problem, method):
+        inner, outer, w, a = problem
+        with pytest.raises(InputError, match="the inner loss must return"):
+            hypergradient(lambda w, a: w[0], outer, w, a, method)
+        with pytest.raises((NotFiniteError, SingularCurvatureError, InputError)):
+            hypergradient(lambda w, a: inner(w, a) * float("inf"), outer, w, a, method)
+
+    def test_losses_that_do_not_depend_on_w(self, problem, method):
+        inner, outer, w, a = problem
+        with pytest.raises(InputError, match="the inner loss does not depend on the inner parameters"):
+            hypergradient(lambda _, b: inner(w, b), outer, w, a, method)
+        with pytest.raises(InputError, match="the inner loss does not depend on the inner parameters"):
+            hypergradient(lambda w, a: torch.tensor(1.0), outer, w, a, method)
+        with pytest.raises(InputError, match="the outer loss does not depend on the inner parameters"):
+            hypergradient(inner, lambda _, b: (b[0] ** 2).sum(), w, a, method)
+
+
+class Cube(torch.autograd.Function):
+    """x³ with a derivative that may not be differentiated."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 3 * x**2 * g
+
+
+def test_a_function_that_is_differentiable_once_is_named(problem):
+    inner, outer, w, a = problem
+
+    def cubed(w, a):
+        return inner(w, a) + Cube.apply(w[1]).sum()
+
+    def cubed_and_squared(w, a):
+        return inner(w, a) + (Cube.apply(w[1]) ** 2).sum()
+
+    for method in (Neumann(2, 0.1), ConjugateGradient(2), ReverseMode(2, 0.1)):
+        for loss in (cubed, cubed_and_squared):
+            with pytest.raises(NotDifferentiableError, match=r"Cube.*products='finite_difference'"):
+                hypergradient(loss, outer, w, a, method)
+    assert hypergradient(cubed, outer, w, a, Neumann(2, 0.01, products="finite_difference")).grads
+
+
+class Square(torch.autograd.Function):
+    """A decorated backward that may well be differentiated again."""
+
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu")
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**2
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2 * x * g
+
+
+def test_other_decorated_functions_pass(problem):
+    inner, outer, w, a = problem
+    custom = hypergradient(lambda w, a: inner(w, a) + Square.apply(w[1]).sum(), outer, w, a, Neumann(2, 0.01))
+    stock = hypergradient(lambda w, a: inner(w, a) + (w[1] ** 2).sum(), outer, w, a, Neumann(2, 0.01))
+    torch.testing.assert_close(custom.grads, stock.grads)
+
+
+def test_a_torch_operation_without_second_derivative_is_named():
+    w, a = (torch.randn(1, 2, 4, 8, requires_grad=True),), (torch.ones(1, requires_grad=True),)
+
+    def inner(w, a):
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.FLASH_ATTENTION):
+            return (torch.nn.functional.scaled_dot_product_attention(w[0], w[0], w[0]) * a[0]).sum()
+
+    with pytest.raises(NotDifferentiableError, match="flash_attention"):
+        hypergradient(inner, lambda w, a: (w[0] ** 2).sum(), w, a, Neumann(1, 0.1))
+
+
+def test_other_errors_of_a_loss_stay_what_they_are(problem):
+    _, outer, w, a = problem
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied") as caught:
+        hypergradient(lambda w, a: (w[0] @ w[0]).sum(), outer, w, a, Neumann(1, 0.1))
+    assert not isinstance(caught.value, IdartsError)
+
+
+def test_wrong_calls(problem):
+    inner, outer, w, a = problem
+    with pytest.raises(InputError, match="give a method such as"):
+        hypergradient(inner, outer, w, a, "neumann")
+    with pytest.raises(InputError, match="one tensor; give a tuple"):
+        hypergradient(inner, outer, w[0], a, FirstOrder())
+    with pytest.raises(InputError, match="not a floating-point tensor"):
+        hypergradient(inner, outer, (torch.ones(2, dtype=torch.int64),), a, FirstOrder())
+    with pytest.raises(InputError, match="empty sequence"):
+        hypergradient([], outer, w, a, ReverseMode(2, 0.1))
+    with pytest.raises(InputError, match="3 inner losses for 2 steps"):
+        hypergradient([inner] * 3, outer, w, a, ReverseMode(2, 0.1))
+    with pytest.raises(InputError, match="Neumann uses one inner loss, but 2"):
+        hypergradient([inner] * 2, outer, w, a, Neumann(2, 0.1))
+    with pytest.raises(InputError, match="step has 3 values for 2 inner parameters"):
+        hypergradient(inner, outer, w, a, Neumann(2, (0.1, 0.1, 0.1)))
+    with pytest.raises(InputError, match=r"idarts\.hypergrad\.lift"):
+        hypergradient(inner, outer, w, a, Neumann(2, 0.1, curvature="gauss_newton"))
+    with pytest.raises(InputError, match="other shapes"):
+        hypergradient(inner, outer, w, a, FirstOrder()).write_grad(w)
+
+
+def test_shapes_that_differ_between_calls(problem):
+    inner, outer, w, a = problem
+    small = quadratic()
+    spectrum = hypergradient(small.inner, small.outer, (small.w,), (small.a,), Neumann(1)).spectrum
+    with pytest.raises(InputError, match="measured on 6 weights, these are 15; pass spectrum=None"):
+        hypergradient(inner, outer, w, a, Neumann(1), spectrum=spectrum)
+
+
+def test_curvature_without_an_inverse():
+    problem = quadratic(4, 2)
+    problem.A = torch.zeros(4, 4, dtype=torch.float64)
+    with pytest.raises(SingularCurvatureError, match="give damping a positive value"):
+        hypergradient(problem.inner, problem.outer, (problem.w,), (problem.a,), Exact())
+
+
+def test_a_dense_matrix_that_would_not_fit():
+    w, a = (torch.zeros(30_000, requires_grad=True),), (torch.ones(1, requires_grad=True),)
+    with pytest.raises(InputError, match="too large for 30,000 weights"):
+        hypergradient(lambda w, a: (w[0] ** 2 * a[0]).sum(), lambda w, a: w[0].sum(), w, a, Exact())
+
+
+def test_lift_names_what_is_not_of_the_module():
+    net, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+    with pytest.raises(InputError, match="tensor 1 of w is not a parameter of this Linear"):
+        lift(net, torch.nn.functional.mse_loss, (torch.ones(1, 2), torch.ones(1, 1)), (net.weight, other.bias))

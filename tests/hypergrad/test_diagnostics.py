@@ -1,0 +1,194 @@
+"""The core sees itself: residual, contraction, shares, cost, the curvature it follows, and its warning."""
+
+import warnings
+
+import pytest
+import torch
+from networks import mixture_problem
+from problems import dense_hessian, flat, quadratic, smooth
+
+from idarts.errors import DivergenceWarning, NotFiniteError
+from idarts.hypergrad import ConjugateGradient, Exact, FirstOrder, Identity, Neumann, OneStep, hypergradient
+
+CONDITION = 20.0
+
+
+def run(problem, method, **options):
+    return hypergradient(problem.inner, problem.outer, (problem.w,), (problem.a,), method, **options)
+
+
+@pytest.fixture
+def problem():
+    return quadratic(10, 3, CONDITION)
+
+
+def test_residual_is_that_of_the_linear_system(problem):
+    identity = torch.eye(10, dtype=torch.float64)
+    for terms in (0, 2, 10):
+        found = run(problem, Neumann(terms, 0.04), diagnostics=True).diagnostics
+        remaining = torch.linalg.matrix_power(identity - 0.04 * problem.A, terms + 1) @ problem.g
+        expected = torch.linalg.vector_norm(remaining) / torch.linalg.vector_norm(problem.g)
+        assert found.residual == pytest.approx(expected.item(), rel=1e-5)
+    assert run(problem, Exact(), diagnostics=True).diagnostics.residual < 1e-10
+    assert run(problem, Neumann(2, 0.04)).diagnostics.residual is None
+
+
+def test_contraction_approaches_the_norm_from_below(problem):
+    norm = 1 - 0.04 * 1.0  # the slowest direction has eigenvalue 1
+    found = [run(problem, Neumann(terms, 0.04)).diagnostics.contraction for terms in (1, 10, 300)]
+    assert found == sorted(found)
+    assert found[-1] == pytest.approx(norm, rel=1e-3)
+    assert found[-1] <= norm * (1 + 1e-6)
+    assert run(problem, Neumann(0, 0.04)).diagnostics.contraction is None
+
+
+def test_share_and_angle_of_the_implicit_part(problem):
+    estimate = run(problem, Neumann(3, 0.04))
+    direct, implicit = estimate.direct[0], estimate.implicit[0]
+    torch.testing.assert_close(estimate.grads[0], direct + implicit)
+    found = estimate.diagnostics
+    assert found.implicit_share == pytest.approx((implicit.norm() / (direct.norm() + implicit.norm())).item(), rel=1e-5)
+    assert found.cosine == pytest.approx((direct @ implicit / direct.norm() / implicit.norm()).item(), rel=1e-4)
+    assert run(problem, FirstOrder()).diagnostics.implicit_share == 0.0
+
+
+def test_alignment_tells_when_the_terms_only_rescale(problem):
+    small = run(problem, Neumann(2, 1e-5), diagnostics=True).diagnostics
+    large = run(problem, Neumann(20, 1 / CONDITION), diagnostics=True).diagnostics
+    assert small.alignment > 0.99999
+    assert large.alignment < 0.99
+
+
+def test_cost_is_counted(problem):
+    evaluations = {
+        FirstOrder(): (0, 1),
+        OneStep(0.01): (0, 2 + 4 / 3),
+        Neumann(2, 0.01): (2, 2 + 4 + 4 / 3),
+        Neumann(2, 0.01, products="finite_difference"): (3, 2 + 6),
+        ConjugateGradient(4, 0.0): (4, 2 + 8 + 4 / 3),
+    }
+    for method, (hvps, cost) in evaluations.items():
+        found = run(problem, method).diagnostics
+        assert (found.hvps, found.gradient_evaluations) == (hvps, pytest.approx(cost)), method
+
+
+def test_inner_loss_and_gradient_are_handed_over(problem):
+    problem.w = torch.randn(10, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    estimate = run(problem, Neumann(1, 0.01))
+    torch.testing.assert_close(estimate.inner_gradient, problem.A @ problem.w - problem.B @ problem.a - problem.c)
+    assert estimate.inner_loss.item() == pytest.approx(problem.inner((problem.w,), (problem.a,)).item())
+
+
+def test_finite_difference_products_are_checked_against_an_exact_one():
+    inner, outer, w, a = smooth()
+    method = Neumann(1, 0.01, products="finite_difference", radius=1e-3)
+    good = hypergradient(inner, outer, w, a, method, diagnostics=True).diagnostics.product_error
+    rough = Neumann(1, 0.01, products="finite_difference", radius=5.0)
+    bad = hypergradient(inner, outer, w, a, rough, diagnostics=True).diagnostics.product_error
+    assert good < 1e-3
+    assert bad > 0.1
+
+
+class TestAutomaticStep:
+    def test_is_one_over_the_largest_eigenvalue(self, problem):
+        estimate = run(problem, Neumann(3, "auto"))
+        assert estimate.diagnostics.step == pytest.approx(1 / CONDITION, rel=0.05)
+        spectrum = None
+        for _ in range(10):
+            estimate = run(problem, Neumann(3, "auto", refresh=1), spectrum=spectrum)
+            spectrum = estimate.spectrum
+        assert estimate.diagnostics.step == pytest.approx(1 / CONDITION, rel=1e-3)
+
+    def test_follows_damping_and_weight_decay(self, problem):
+        step = run(problem, Neumann(3, "auto", damping=5.0, weight_decay=3.0)).diagnostics.step
+        assert step == pytest.approx(1 / (CONDITION + 8), rel=0.05)
+
+    def test_is_measured_again_only_now_and_then(self, problem):
+        method, spectrum, products = Neumann(2, "auto", refresh=5), None, []
+        for _ in range(11):
+            estimate = run(problem, method, spectrum=spectrum)
+            spectrum = estimate.spectrum
+            products.append(estimate.diagnostics.hvps)
+        assert products == [22, 2, 2, 2, 2, 4, 2, 2, 2, 2, 4]
+
+    def test_follows_the_curvature_as_it_moves(self, problem):
+        spectrum = run(problem, Neumann(2, "auto")).spectrum
+        problem.A = 3 * problem.A
+        for _ in range(6):
+            estimate = run(problem, Neumann(2, "auto", refresh=3), spectrum=spectrum)
+            spectrum = estimate.spectrum
+            assert estimate.diagnostics.contraction < 1  # at once: growth makes it measure again
+        assert estimate.diagnostics.step == pytest.approx(1 / (3 * CONDITION), rel=0.05)
+
+    def test_on_a_network_against_the_dense_spectrum(self):
+        _, inner, outer, w, a, _ = mixture_problem(tracked=False)
+        largest = torch.linalg.eigvalsh(dense_hessian(inner, w, a)).abs().max().item()
+        estimate = hypergradient(inner, outer, w, a, Neumann(1, "auto"))
+        assert estimate.diagnostics.eigenvalue == pytest.approx(largest, rel=0.1)
+
+
+class TestAdaptiveTerms:
+    def test_stops_at_the_tolerance(self, problem):
+        found = run(problem, Neumann(10_000, 1 / CONDITION, tolerance=1e-2), diagnostics=True).diagnostics
+        assert found.residual <= 1e-2
+        fewer = run(problem, Neumann(found.terms - 2, 1 / CONDITION), diagnostics=True).diagnostics
+        assert fewer.residual > 1e-2 * (1 - 1 / CONDITION) ** 2
+        assert found.terms < 200
+
+    def test_stops_when_terms_grow_and_leaves_the_grown_one_out(self, problem):
+        with pytest.warns(DivergenceWarning):
+            estimate = run(problem, Neumann(50, 3 / CONDITION, tolerance=0.0))
+        assert estimate.diagnostics.terms < 50
+        with pytest.warns(DivergenceWarning):
+            same = run(problem, Neumann(estimate.diagnostics.terms + 1, 3 / CONDITION, tolerance=0.0))
+        assert torch.equal(same.grads[0], estimate.grads[0])
+
+    def test_uses_all_terms_without_a_tolerance(self, problem):
+        assert run(problem, Neumann(7, 0.01)).diagnostics.terms == 7
+
+
+class TestDivergence:
+    def test_warns_once_and_names_a_step_that_is_safe(self, problem):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            for _ in range(5):
+                run(problem, Neumann(30, 0.5))
+        messages = [str(w.message) for w in caught if w.category is DivergenceWarning]
+        assert len(messages) == 1
+        assert "largest safe γ is 0.05" in messages[0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            run(problem, Neumann(30, 0.05))
+
+    def test_names_a_safe_step_early_in_the_series_too(self, problem):
+        with pytest.warns(DivergenceWarning, match=r"largest safe γ is 0\.05"):
+            run(problem, Neumann(1, 0.5))
+
+    def test_per_parameter_steps(self, problem):
+        halves = tuple(half.detach().requires_grad_() for half in problem.w.split(5))
+        losses = [lambda w, a, f=f: f((torch.cat(w),), a) for f in (problem.inner, problem.outer)]
+        with pytest.warns(DivergenceWarning, match=r"γ = 0\.5: the largest safe γ is 0\.0[4-6]"):
+            hypergradient(*losses, halves, (problem.a,), Neumann(5, (0.5, 0.4)))
+
+    def test_negative_curvature_has_no_safe_step(self, problem):
+        problem.A = -problem.A
+        with pytest.warns(DivergenceWarning, match="not positive; use curvature='gauss_newton'"):
+            run(problem, Neumann(5, 0.01))
+
+    def test_gauss_newton_does_not_blow_up_where_the_hessian_does(self):
+        _, inner, outer, w, a, _ = mixture_problem(tracked=False)
+        assert torch.linalg.eigvalsh(dense_hessian(inner, w, a))[0] < 0
+        with pytest.warns(DivergenceWarning):
+            wild = hypergradient(inner, outer, w, a, Neumann(300, "auto"))
+        tame = hypergradient(inner, outer, w, a, Neumann(300, "auto", curvature="gauss_newton"))
+        assert flat(wild.implicit).norm() > 1e3 * flat(tame.implicit).norm()
+
+    def test_a_series_that_overflows_is_an_error(self, problem):
+        with pytest.raises(NotFiniteError, match="hypergradient is not finite though the losses are"):
+            run(problem, Neumann(2000, 1.0))
+
+
+def test_identity_knows_its_residual(problem):
+    found = run(problem, Identity(), diagnostics=True).diagnostics
+    expected = torch.linalg.vector_norm(problem.g - problem.A @ problem.g) / torch.linalg.vector_norm(problem.g)
+    assert found.residual == pytest.approx(expected.item(), rel=1e-5)
