@@ -6,7 +6,7 @@ gradient graph again; finite differences are those of the paper's appendix B.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -233,8 +233,8 @@ def _once_differentiable(loss: Tensor) -> set[str]:
         if node is None or node in seen:
             continue
         seen.add(node)
-        function = getattr(node, "_forward_cls", None)
-        backward = getattr(function, "backward", None)
+        function: Any = getattr(node, "_forward_cls", None)
+        backward: Any = getattr(function, "backward", None)
         while hasattr(backward, "__wrapped__"):  # decorated: by torch's once_differentiable, or by something harmless
             if backward.__globals__["__name__"] == "torch.autograd.function":
                 names.add(function.__name__)

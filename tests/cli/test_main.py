@@ -1,0 +1,55 @@
+"""The shell around the commands: version, help, exit codes, tracebacks, and how quick it starts."""
+
+import subprocess
+import sys
+
+import pytest
+
+from idarts import InputError, __version__, cli
+
+
+def run(*arguments):
+    return subprocess.run([sys.executable, "-m", "idarts", *arguments], capture_output=True, text=True, check=False)
+
+
+def test_version_and_help():
+    assert run("--version").stdout == f"idarts {__version__}\n"
+    shown = run("--help")
+    assert shown.returncode == 0
+    assert "--debug" in shown.stdout
+    assert run().stdout == shown.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--wrong"], ["nothing-of-this-name"]])
+def test_a_users_mistake_is_exit_code_2_on_stderr(arguments):
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert arguments[0] in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("error", "code"), [(InputError("no such\n  thing"), 2), (RuntimeError("broken"), 1)])
+def test_errors_are_one_line(monkeypatch, capsys, error, code):
+    def fail(arguments):
+        raise error
+
+    monkeypatch.setattr(cli, "_run", fail)
+    assert cli.main(["x"]) == code
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("idarts: ")
+    assert shown.err.count("\n") == 1
+    assert ("--debug" in shown.err) == (code == 1)
+    with pytest.raises(type(error)):
+        cli.main(["x", "--debug"])
+
+
+def test_importing_costs_hardly_more_than_torch():
+    """Only modules that torch does not load itself can cost time: there must be few, none of them heavy."""
+    code = (
+        "import sys, torch; before = set(sys.modules); import idarts, idarts.hypergrad; "
+        "print(*sorted({m.split('.')[0] for m in set(sys.modules) - before}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) <= {"idarts", "difflib", "warnings"}
