@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from jsonargparse import ArgumentParser
 
 # command → (module, one line of help). A module is imported only when its command is called: `--help` stays quick.
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "arch": ("idarts.cli.arch", "List, show, draw and convert architectures."),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -70,9 +72,9 @@ def _parser(command: str | None) -> "ArgumentParser":
         commands = parser.add_subcommands(dest="command", required=True)
         for name, (module, summary) in COMMANDS.items():
             subparser = ArgumentParser(description=summary)
+            commands.add_subcommand(name, subparser, help=summary)
             if name == command:
                 import_module(module).add_arguments(subparser)
-            commands.add_subcommand(name, subparser, help=summary)
     return parser
 
 

@@ -1,0 +1,123 @@
+"""NAS-Bench-201: the string, the record and the official index.
+
+The index has no table: the benchmark listed all cells in the order of their operations (first edge slowest) and
+shuffled the list with Python's Mersenne twister, seed 88. That is repeated here with `getrandbits`, whose output is
+fixed, rather than `random.shuffle`, whose use of it is not.
+"""
+
+import random
+import re
+from functools import cache
+from itertools import product
+from reprlib import repr as short
+
+from idarts.arch.record import Architecture, Cell, Edge
+from idarts.arch.rules import NAS_BENCH_201_EDGES as EDGES
+from idarts.arch.rules import NAS_BENCH_201_OPS as OPS
+from idarts.errors import InputError
+
+SPACE = "nas-bench-201"
+SIZE = len(OPS) ** len(EDGES)
+_SEED = 88
+_SHAPE = "|op~0|+|op~0|op~1|+|op~0|op~1|op~2|"
+
+
+def from_ops(ops: tuple[str, ...] | list[str]) -> Architecture:
+    """The cell with these operations on its edges 0→1, 0→2, 1→2, 0→3, 1→3, 2→3.
+
+    >>> to_string(from_ops(["skip_connect"] * 5 + ["none"]))
+    '|skip_connect~0|+|skip_connect~0|skip_connect~1|+|skip_connect~0|skip_connect~1|none~2|'
+    """
+    if len(ops) != len(EDGES):
+        raise InputError(f"{len(ops)} operations, expected {len(EDGES)}: one for each edge of a NAS-Bench-201 cell")
+    edges = [Edge(*edge, op) for edge, op in zip(EDGES, ops, strict=True)]
+    return Architecture(SPACE, {"cell": Cell(4, edges, [3])})
+
+
+def to_ops(architecture: Architecture) -> tuple[str, ...]:
+    """The operations in the order of the edges 0→1, 0→2, 1→2, 0→3, 1→3, 2→3.
+
+    >>> to_ops(from_index(0))[:2]
+    ('avg_pool_3x3', 'nor_conv_1x1')
+    """
+    if architecture.space != SPACE:
+        raise InputError(f"an architecture of {architecture.space} is no NAS-Bench-201 cell")
+    return tuple(edge.op or "" for edge in architecture.cell.edges)
+
+
+def from_string(text: str) -> Architecture:
+    """The record of a NAS-Bench-201 string.
+
+    >>> to_index(from_string("|none~0|+|none~0|none~1|+|none~0|none~1|none~2|"))
+    1651
+    >>> from_string("|none~0|+|none~0|none~1|")
+    Traceback (most recent call last):
+    idarts.errors.InputError: not a NAS-Bench-201 string: '|none~0|+|none~0|none~1|' has 2 nodes, \
+expected the 3 of |op~0|+|op~0|op~1|+|op~0|op~1|op~2|
+    """
+    groups = re.sub(r"\s+", "", text).split("+")
+    wrong = f"not a NAS-Bench-201 string: {short(text)}"
+    if len(groups) != 3:
+        raise InputError(f"{wrong} has {len(groups)} nodes, expected the 3 of {_SHAPE}")
+    ops = []
+    for node, group in enumerate(groups, start=1):
+        if len(group) < 2 or group[0] != "|" or group[-1] != "|":
+            raise InputError(f"{wrong}: node {node} is {short(group)}, expected |op~0|…| as in {_SHAPE}")
+        parts = group[1:-1].split("|")
+        if len(parts) != node:
+            raise InputError(f"{wrong}: node {node} has {len(parts)} edges, expected {node} as in {_SHAPE}")
+        for source, part in enumerate(parts):
+            op, _, found = part.rpartition("~")
+            if found != str(source):
+                raise InputError(f"{wrong}: edge {short(part)} of node {node}, expected an operation and ~{source}")
+            ops.append(op)
+    return from_ops(ops)
+
+
+def to_string(architecture: Architecture) -> str:
+    """The NAS-Bench-201 string of a record.
+
+    >>> to_string(from_ops(["none"] * 6))
+    '|none~0|+|none~0|none~1|+|none~0|none~1|none~2|'
+    """
+    ops = iter(to_ops(architecture))
+    groups = ("|".join(f"{next(ops)}~{source}" for source in range(node)) for node in (1, 2, 3))
+    return "+".join(f"|{group}|" for group in groups)
+
+
+def from_index(index: int) -> Architecture:
+    """The cell at an official index (that of NAS-Bench-201 and of NATS-Bench's topology space).
+
+    >>> to_string(from_index(0))
+    '|avg_pool_3x3~0|+|nor_conv_1x1~0|skip_connect~1|+|nor_conv_1x1~0|skip_connect~1|skip_connect~2|'
+    """
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < SIZE:
+        raise InputError(f"NAS-Bench-201 index {short(index)}, expected 0 to {SIZE - 1}")
+    return from_ops(_official_order()[index])
+
+
+def to_index(architecture: Architecture) -> int:
+    """The official index of a cell.
+
+    >>> to_index(from_index(1462))
+    1462
+    """
+    return _official_positions()[to_ops(architecture)]
+
+
+@cache
+def _official_order() -> list[tuple[str, ...]]:
+    cells = list(product(OPS, repeat=len(EDGES)))
+    draw = random.Random(_SEED).getrandbits
+    for last in range(len(cells) - 1, 0, -1):
+        bits = (last + 1).bit_length()
+        chosen = draw(bits)
+        while chosen > last:
+            chosen = draw(bits)
+        cells[last], cells[chosen] = cells[chosen], cells[last]
+    return cells
+
+
+@cache
+def _official_positions() -> dict[tuple[str, ...], int]:
+    return {ops: index for index, ops in enumerate(_official_order())}

@@ -1,0 +1,115 @@
+"""Exact parameters and multiply-adds of a network for one image, without arithmetic and almost without memory.
+
+The network is made on the meta device, its weights become memory that nobody writes to, and a batch of no images goes
+through it: every layer sees the right shapes and has nothing to do. (A meta tensor would do as well, but its first use
+makes torch import its compiler, which takes longer than all of this.)
+
+Two conventions, because papers use both:
+
+- `conv+fc`: every multiply-add of convolutions and fully connected layers; a bias counts as one more input. This is
+  what NAS-Bench-201 publishes.
+- `conv+fc+bn`: two more for every element that a BatchNorm puts out.
+"""
+
+from copy import deepcopy
+from dataclasses import dataclass
+from math import prod
+from os import PathLike
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
+
+from idarts.arch import Architecture, parse
+from idarts.spaces.macro import Macro
+from idarts.spaces.networks import network, resolve
+
+CONVENTIONS = ("conv+fc", "conv+fc+bn")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """`params` is without the auxiliary head; a network that has none has the same number with it."""
+
+    params: int
+    params_with_auxiliary: int
+    multiply_adds: dict[str, int]
+
+
+def count(
+    architecture: "Architecture | str | PathLike[str]",
+    skeleton: str | Macro | None = None,
+    *,
+    depth: int | None = None,
+    channels: int | None = None,
+    classes: int | None = None,
+    image: int | None = None,
+    in_channels: int = 3,
+) -> Counts:
+    """Counts of the network that `network` builds from the same words, for one image.
+
+    >>> count("DARTS_V2", "cifar").params
+    3349342
+    >>> count("NB201_all_conv3x3").multiply_adds["conv+fc"]
+    220119690
+    """
+    found = parse(architecture)
+    chosen = resolve(found, skeleton, depth=depth, channels=channels, classes=classes, image=image)
+    has_auxiliary = found.space == "darts"
+    with torch.device("meta"):
+        net = network(found, chosen, in_channels=in_channels, auxiliary=has_auxiliary)
+    params = _params(net)
+    extra = _params(net.get_submodule("auxiliary")) if has_auxiliary else 0
+    _allocate(net)
+    return Counts(params - extra, params, _forward(net, torch.empty(0, in_channels, chosen.image, chosen.image)))
+
+
+def count_module(module: nn.Module, *inputs: Tensor) -> Counts:
+    """Counts of any module for one sample of these inputs (the first of a batch), whatever they hold.
+
+    The module is copied to the meta device, which asks less of it than an empty batch; it is not run itself.
+
+    >>> count_module(nn.Linear(3, 2), torch.empty(5, 3)).multiply_adds
+    {'conv+fc': 8, 'conv+fc+bn': 8}
+    """
+    net = deepcopy(module).to("meta")
+    params = _params(net)
+    return Counts(params, params, _forward(net, *(value.to("meta") for value in inputs)))
+
+
+def _params(module: nn.Module) -> int:
+    return sum(weights.numel() for weights in module.parameters())
+
+
+def _allocate(net: nn.Module) -> None:
+    for module in net.modules():
+        for name, weights in list(module.named_parameters(recurse=False)):
+            module.register_parameter(name, nn.Parameter(torch.empty(weights.shape), requires_grad=False))
+        for name, buffer in list(module.named_buffers(recurse=False)):
+            module.register_buffer(name, torch.empty(buffer.shape, dtype=buffer.dtype))
+
+
+@torch.no_grad()
+def _forward(net: nn.Module, *inputs: Tensor) -> dict[str, int]:
+    """Run the network in evaluation mode with a hook on every layer that counts."""
+    found = {"layers": 0, "norms": 0}
+
+    def add(layer: nn.Module, given: tuple[Any, ...], result: Tensor) -> None:
+        outputs = prod(result.shape[1:])
+        if isinstance(layer, _BatchNorm):
+            found["norms"] += 2 * outputs
+        else:
+            assert isinstance(layer, (_ConvNd, nn.Linear))
+            elements = prod(given[0].shape[1:]) if isinstance(layer, _ConvTransposeNd) else outputs
+            found["layers"] += elements * prod(layer.weight.shape[1:]) + (0 if layer.bias is None else outputs)
+
+    counted = (layer for layer in net.modules() if isinstance(layer, (_BatchNorm, _ConvNd, nn.Linear)))
+    handles = [layer.register_forward_hook(add) for layer in counted]
+    try:
+        net.eval()(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return {"conv+fc": found["layers"], "conv+fc+bn": found["layers"] + found["norms"]}

@@ -1,0 +1,132 @@
+"""DARTS' supernet, fused: a normal and a reduction cell, each with two inputs, four nodes and fourteen mixed edges."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from idarts.arch import Architecture, Cell, Edge
+from idarts.arch.rules import DARTS_OPS
+from idarts.errors import InputError
+from idarts.hypergrad.lean import lean
+from idarts.spaces.darts_network import stem
+from idarts.spaces.fused import Block, Parallel, ParallelNorm, ParallelReduce
+from idarts.spaces.graph import Fan, FusedGraph, complete_edges
+from idarts.spaces.macro import Macro
+from idarts.spaces.operations import FactorizedReduce, operation, relu_conv_bn
+from idarts.spaces.relaxation import Mixture, Relaxation, chosen, softmax
+from idarts.spaces.supernet import Supernet, channels_last
+
+INPUTS, NODES = 2, 6
+EDGES = complete_edges(INPUTS, NODES)
+ROW = {edge: row for row, edge in enumerate(EDGES)}
+OP = {op: column for column, op in enumerate(DARTS_OPS)}
+
+
+class DartsSupernet(Supernet):
+    """`depth` cells, those at one and two thirds reducing; every edge mixes all eight operations.
+
+    >>> net = DartsSupernet(Macro(depth=3, channels=4, classes=10, image=32))
+    >>> net(torch.zeros(2, 3, 16, 16)).shape, net.alpha["normal"].shape
+    (torch.Size([2, 10]), torch.Size([14, 8]))
+    """
+
+    def __init__(self, macro: Macro, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
+        super().__init__({"normal": (len(EDGES), len(OP)), "reduce": (len(EDGES), len(OP))}, relaxation)
+        self.stem, before = stem(in_channels, macro)
+        previous, channels, previous_reduces = before, macro.channels, macro.large
+        self.cells = nn.ModuleList()
+        for position in range(macro.depth):
+            reduces = position in (macro.depth // 3, 2 * macro.depth // 3)
+            channels *= 2 if reduces else 1
+            self.cells.append(FusedCell(before, previous, channels, reduces, previous_reduces))
+            before, previous, previous_reduces = previous, channels * (NODES - INPUTS), reduces
+        self.classifier = nn.Linear(previous, macro.classes)
+        channels_last(lean(self))
+
+    def mixed(self, images: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:
+        before, previous = self.stem(images)
+        for cell in self.cells:
+            before, previous = previous, cell(before, previous, mixtures["reduce" if cell.reduces else "normal"])
+        logits: Tensor = self.classifier(previous.mean(dim=(2, 3)))
+        return logits
+
+    def architecture(self) -> Architecture:
+        return Architecture("darts", {name: _discrete(alpha.detach().softmax(1)) for name, alpha in self.alpha.items()})
+
+    def path(self, architecture: Architecture) -> dict[str, Mixture]:
+        return {
+            name: chosen(_columns(name, cell), len(OP), self.alpha[name]) for name, cell in architecture.cells.items()
+        }
+
+
+def _discrete(weights: Tensor) -> Cell:
+    """DARTS' rule: of each node the two edges whose best operation weighs most, `none` not counting."""
+    found = weights.clone()
+    found[:, OP["none"]] = -1.0
+    best, ops = found.max(dim=1)
+    edges = []
+    for target in range(INPUTS, NODES):
+        rows = sorted((ROW[source, target] for source in range(target)), key=lambda row: -best[row].item())[:2]
+        edges += [Edge(*EDGES[row], DARTS_OPS[int(ops[row])]) for row in rows]
+    return Cell(NODES, edges, range(INPUTS, NODES))
+
+
+def _columns(name: str, cell: Cell) -> list[list[int]]:
+    """The operations that a cell has on each edge of the supernet."""
+    columns: list[list[int]] = [[] for _ in EDGES]
+    for edge in cell.edges:
+        if (edge.source, edge.target) not in ROW or edge.op not in OP or cell.output != tuple(range(INPUTS, NODES)):
+            raise InputError(
+                f"the {name} cell has {edge.op!r} on {edge.source}→{edge.target} of {cell.nodes} nodes, "
+                f"which the supernet of {NODES} nodes with {', '.join(OP)} does not"
+            )
+        columns[ROW[edge.source, edge.target]].append(OP[edge.op])
+    return columns
+
+
+class FusedCell(nn.Module):
+    """Two inputs brought to one width, the graph of mixed edges, and its nodes side by side."""
+
+    def __init__(self, before: int, previous: int, channels: int, reduces: bool, previous_reduces: bool) -> None:
+        super().__init__()
+        self.reduces = reduces
+        self.preprocess0 = (
+            FactorizedReduce(before, channels, affine=False)
+            if previous_reduces
+            else relu_conv_bn(before, channels, affine=False)
+        )
+        self.preprocess1 = relu_conv_bn(previous, channels, affine=False)
+        self.graph = FusedGraph(
+            INPUTS,
+            NODES,
+            DARTS_OPS,
+            lambda source, members: _fan(channels, members, stride=2 if reduces and source < INPUTS else 1),
+        )
+
+    def forward(self, before: Tensor, previous: Tensor, mixture: Mixture) -> Tensor:
+        states = self.graph([self.preprocess0(before), self.preprocess1(previous)], mixture)
+        return torch.cat(states[INPUTS:], dim=1)
+
+
+def _fan(channels: int, members: int, stride: int) -> Fan:
+    parallel: dict[str, nn.Module] = {
+        "sep_conv_3x3": Parallel(channels, members, _separable(3, stride)),
+        "sep_conv_5x5": Parallel(channels, members, _separable(5, stride)),
+        "dil_conv_3x3": Parallel(channels, members, [Block(3, stride, 2, separable=True)]),
+        "dil_conv_5x5": Parallel(channels, members, [Block(5, stride, 2, separable=True)]),
+    }
+    # One BatchNorm after a pool serves all edges: without weights of its own it does the same on each.
+    shared: dict[str, nn.Module] = {
+        op: nn.Sequential(operation(op, channels, stride), ParallelNorm(channels))
+        for op in ("max_pool_3x3", "avg_pool_3x3")
+    }
+    if stride == 2:
+        parallel["skip_connect"] = ParallelReduce(channels, members)
+    else:
+        shared["skip_connect"] = nn.Identity()
+    return Fan(parallel, shared)
+
+
+def _separable(kernel: int, stride: int) -> list[Block]:
+    return [Block(kernel, stride, separable=True), Block(kernel, separable=True)]

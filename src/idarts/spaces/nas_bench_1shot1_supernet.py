@@ -1,0 +1,191 @@
+"""NAS-Bench-1Shot1's supernet, fused: nodes carry the operations, and every node chooses its operation and parents."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from idarts.arch import Architecture
+from idarts.arch.nas_bench_1shot1 import SPACE, from_choices, parents_of
+from idarts.arch.rules import NAS_BENCH_1SHOT1_PARENTS as PARENTS
+from idarts.errors import InputError
+from idarts.hypergrad.lean import conv2d, lean, relu
+from idarts.spaces.fused import ParallelNorm
+from idarts.spaces.macro import Macro
+from idarts.spaces.mixing import mix
+from idarts.spaces.relaxation import Mixture, Relaxation, chosen, one_hot, softmax
+from idarts.spaces.supernet import Supernet
+
+OPS = ("maxpool3x3", "conv3x3-bn-relu", "conv1x1-bn-relu")
+POOL, CONV3, CONV1 = range(len(OPS))
+SMALLEST_IMAGE = 3  # one pixel is left after two poolings, which round up
+
+
+class NasBench1Shot1Supernet(Supernet):
+    """Stem, then three stacks of `depth` cells; before the second and third, a 2×2 max-pool and doubled channels.
+
+    α: `ops` has a row for each of the n nodes in a cell, `inputs_i` weighs the candidates 0 (the cell's input) to i − 1
+    that node i reads, `output` the cell's input and its nodes 1 to n. Node 1 has no choice but the cell's input.
+
+    >>> net = NasBench1Shot1Supernet("S1", Macro(depth=1, channels=8, classes=10, image=32))
+    >>> net(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 10])
+    >>> {name: tuple(alpha.shape) for name, alpha in net.alpha.items()}
+    {'ops': (4, 3), 'inputs_2': (1, 2), 'inputs_3': (1, 3), 'inputs_4': (1, 4), 'output': (1, 5)}
+    """
+
+    def __init__(self, variant: str, macro: Macro, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
+        if variant not in PARENTS:
+            raise InputError(f"unknown variant {variant!r}, expected one of {', '.join(PARENTS)}")
+        nodes, channels = len(PARENTS[variant]) - 1, macro.channels
+        if channels < nodes:
+            raise InputError(
+                f"{channels} channels, expected at least {nodes}: one for each node in a cell of {variant}"
+            )
+        _check_size(macro.image, macro.image)
+        choices = {_inputs(node): (1, node) for node in range(2, nodes + 1)}
+        super().__init__({"ops": (nodes, len(OPS)), **choices, "output": (1, nodes + 1)}, relaxation)
+        self.variant, self.nodes = variant, nodes
+        self.stem = nn.Sequential(
+            nn.Conv2d(in_channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels), nn.ReLU()
+        )
+        self.body = nn.ModuleList()
+        inputs = channels
+        for stack in range(3):
+            if stack:
+                self.body.append(nn.MaxPool2d(2, ceil_mode=True))
+                channels *= 2
+            for _ in range(macro.depth):
+                self.body.append(FusedCell(inputs, channels // nodes, nodes))
+                inputs = channels // nodes * nodes
+        self.classifier = nn.Linear(inputs, macro.classes)
+        lean(self).to(memory_format=torch.channels_last)
+
+    def mixed(self, images: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:
+        _check_size(*images.shape[2:])
+        x = self.stem(images)
+        for block in self.body:
+            x = block(x, mixtures) if isinstance(block, FusedCell) else block(x)
+        logits: Tensor = self.classifier(x.mean(dim=(2, 3)))
+        return logits
+
+    def architecture(self) -> Architecture:
+        ops = [OPS[_best(row, 1)[0]] for row in self.alpha["ops"].tolist()]
+        names = [*map(_inputs, range(2, self.nodes + 1)), "output"]
+        parents = [
+            _best(self.alpha[name][0].tolist(), count)
+            for name, count in zip(names, PARENTS[self.variant][1:], strict=True)
+        ]
+        return from_choices(self.variant, ops, [[0], *parents])
+
+    def path(self, architecture: Architecture) -> dict[str, Mixture]:
+        if (architecture.space, architecture.variant) != (SPACE, self.variant):
+            found = " ".join(filter(None, (architecture.space, architecture.variant)))
+            raise InputError(f"an architecture of {found} is no path of a supernet of {SPACE} {self.variant}")
+        like = self.alpha["ops"]
+        parents = parents_of(architecture)
+        ops = one_hot([OPS.index(op) for op in architecture.cell.ops], len(OPS), like)
+        inputs = {_inputs(node): chosen([parents[node - 1]], node, like) for node in range(2, self.nodes + 1)}
+        return {"ops": ops, **inputs, "output": chosen([parents[-1]], self.nodes + 1, like)}
+
+
+class FusedCell(nn.Module):
+    """All projections of the cell's input (one for each node, and a wide one for the output) are one convolution."""
+
+    def __init__(self, inputs: int, width: int, nodes: int) -> None:
+        super().__init__()
+        self.width, self.nodes = width, nodes
+        self.projections = ConvNormReLU(inputs, 2 * nodes * width, 1)
+        self.conv3 = nn.ModuleList(ConvNormReLU(width, width, 3) for _ in range(nodes))
+        self.conv1 = nn.ModuleList(ConvNormReLU(width, width, 1) for _ in range(nodes))
+
+    def forward(self, x: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:
+        sources = _sources(mixtures, self.nodes)
+        projected = self._project(x, [node for node, read in sources.items() if 0 in read])
+        output = self.nodes + 1
+        states: dict[int, Tensor] = {}
+        for node in [node for node in sources if node != output]:
+            read = {source: projected[node] if source == 0 else states[source] for source in sources[node]}
+            total = read[0] if node == 1 else self._blend(read, mixtures[_inputs(node)], 0, x)
+            states[node] = self._operate(total, node - 1, mixtures["ops"])
+        slots = []
+        for node in range(1, output):
+            read = {0: projected[output][node - 1]} if 0 in sources[output] else {}
+            if node in sources[output]:
+                read[node] = states[node]
+            slots.append(self._blend(read, mixtures["output"], 0, x))
+        return torch.cat(slots, dim=1)
+
+    def _project(self, x: Tensor, readers: Sequence[int]) -> dict[int, Any]:
+        """The projections that these nodes read, in one go if it is all of them; the output's comes in a slot a node."""
+        n, width = self.nodes, self.width
+        if len(readers) == n + 1:
+            parts = self.projections(x).split(width, dim=1)
+            return {**dict(enumerate(parts[:n], start=1)), n + 1: parts[n:]}
+        return {
+            node: self.projections(x, slice((node - 1) * width, node * width))
+            if node <= n
+            else self.projections(x, slice(n * width, 2 * n * width)).split(width, dim=1)
+            for node in readers
+        }
+
+    def _operate(self, x: Tensor, row: int, ops: Mixture) -> Tensor:
+        """The mixed operation of one node."""
+        kinds = {POOL: _max_pool, CONV3: self.conv3[row], CONV1: self.conv1[row]}
+        return self._blend({op: run(x) for op, run in kinds.items() if ops.runs(row, op)}, ops, row, x)
+
+    def _blend(self, terms: Mapping[int, Tensor], mixture: Mixture, row: int, like: Tensor) -> Tensor:
+        """The weighted sum of a row's options; zeros if there is none."""
+        if not terms:
+            shape = like.shape[0], self.width, *like.shape[2:]
+            return like.new_zeros(shape).to(memory_format=torch.channels_last)
+        weights = mixture.weights[row]
+        return mix(list(terms.values()), weights if len(terms) == len(weights) else weights[list(terms)])
+
+
+class ConvNormReLU(nn.Module):
+    """Convolution, BatchNorm (not affine), ReLU; of all output channels, or of a part of them alone."""
+
+    def __init__(self, inputs: int, outputs: int, kernel: int) -> None:
+        super().__init__()
+        self.padding = kernel // 2
+        self.weight = nn.Conv2d(inputs, outputs, kernel, bias=False).weight
+        self.norm = ParallelNorm(outputs)
+
+    def forward(self, x: Tensor, part: slice = slice(None)) -> Tensor:
+        return relu(self.norm(conv2d(x, self.weight[part], padding=self.padding), part=part))
+
+
+def _sources(mixtures: Mapping[str, Mixture], nodes: int) -> dict[int, list[int]]:
+    """What each node reads, and the output (node n + 1); nodes that lead nowhere are left out."""
+    reading = {1: [0]}
+    for node in range(2, nodes + 2):
+        mixture = mixtures["output" if node > nodes else _inputs(node)]
+        reading[node] = [source for source in range(node) if mixture.runs(0, source)]
+    needed = {nodes + 1}
+    for node in range(nodes + 1, 0, -1):
+        if node in needed:
+            needed.update(reading[node])
+    return {node: read for node, read in reading.items() if node in needed}
+
+
+def _max_pool(x: Tensor) -> Tensor:
+    return nn.functional.max_pool2d(x, 3, stride=1, padding=1)
+
+
+def _inputs(node: int) -> str:
+    return f"inputs_{node}"
+
+
+def _best(scores: Sequence[float], count: int) -> list[int]:
+    """The places of the largest scores, ascending; of equal ones the first."""
+    return sorted(sorted(range(len(scores)), key=lambda place: -scores[place])[:count])
+
+
+def _check_size(height: int, width: int) -> None:
+    if min(height, width) < SMALLEST_IMAGE:
+        raise InputError(
+            f"images of {height}×{width} pixels, expected at least {SMALLEST_IMAGE}×{SMALLEST_IMAGE}: "
+            "they are pooled twice"
+        )

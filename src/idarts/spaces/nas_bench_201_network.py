@@ -1,0 +1,76 @@
+"""NAS-Bench-201's network: three stages of one cell, with residual blocks that halve the image between them."""
+
+import torch
+from torch import Tensor, nn
+
+from idarts.arch import Architecture, Cell
+from idarts.spaces.macro import Macro
+from idarts.spaces.operations import operation, relu_conv_bn
+
+
+class NasBench201Network(nn.Module):
+    """Stem, `depth` cells, block, `depth` cells, block, `depth` cells, classifier.
+
+    >>> from idarts.arch import parse
+    >>> net = NasBench201Network(parse("nas-bench-201:1462"), Macro(depth=1, channels=4, classes=10, image=32))
+    >>> net(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(self, architecture: Architecture, macro: Macro, in_channels: int = 3) -> None:
+        super().__init__()
+        channels = macro.channels
+        self.stem = nn.Sequential(nn.Conv2d(in_channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels))
+        self.body = nn.Sequential()
+        for stage in range(3):
+            if stage:
+                self.body.append(ResidualBlock(channels, 2 * channels))
+                channels *= 2
+            self.body.extend(_Cell(architecture.cell, channels) for _ in range(macro.depth))
+        self.norm = nn.BatchNorm2d(channels)
+        self.classifier = nn.Linear(channels, macro.classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits of a batch of images."""
+        features = torch.relu(self.norm(self.body(self.stem(images))))
+        logits: Tensor = self.classifier(features.mean(dim=(2, 3)))
+        return logits
+
+
+class ResidualBlock(nn.Module):
+    """Halve the image and widen it: two convolutions beside an average pool with a 1×1 convolution.
+
+    >>> ResidualBlock(4, 8)(torch.zeros(1, 4, 8, 8)).shape
+    torch.Size([1, 8, 4, 4])
+    """
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.first = relu_conv_bn(inputs, outputs, kernel=3, stride=2)
+        self.second = relu_conv_bn(outputs, outputs, kernel=3)
+        self.shortcut = nn.Sequential(
+            nn.AvgPool2d(2, ceil_mode=True, count_include_pad=False),  # rounds up like the strided convolution
+            nn.Conv2d(inputs, outputs, 1, bias=False),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The sum of both ways."""
+        result: Tensor = self.shortcut(x) + self.second(self.first(x))
+        return result
+
+
+class _Cell(nn.Module):
+    def __init__(self, cell: Cell, channels: int) -> None:
+        super().__init__()
+        self.edges = cell.edges
+        self.ops = nn.ModuleList(operation(edge.op or "", channels) for edge in cell.edges)
+
+    def forward(self, x: Tensor) -> Tensor:
+        states: list[Tensor | None] = [x, None, None, None]  # None: zero, as long as nothing arrived
+        for edge, op in zip(self.edges, self.ops, strict=True):
+            source, target = states[edge.source], states[edge.target]
+            if edge.op == "none":
+                continue
+            result = op(torch.zeros_like(x) if source is None else source)
+            states[edge.target] = result if target is None else target + result
+        return torch.zeros_like(x) if states[3] is None else states[3]

@@ -1,0 +1,64 @@
+"""What every supernet has: weights w and architecture parameters α, both ordinary parameters in its `state_dict`."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from idarts.arch import Architecture
+from idarts.spaces.relaxation import Mixture, Relaxation, softmax
+
+ALPHA_SCALE = 1e-3  # of the normal distribution that α starts from
+
+
+def channels_last(module: nn.Module) -> None:
+    """Lay a network's convolution weights out channels-last, in place."""
+    move: Any = module.to  # torch's annotations lack memory_format
+    move(memory_format=torch.channels_last)
+
+
+class Supernet(nn.Module):
+    """All architectures of a space in one network, mixed as `relaxation` says.
+
+    `alpha` holds a matrix for each group of decisions. `forward(x)` mixes by the relaxation of α;
+    `forward(x, mixtures)` by given mixtures, as those of one architecture: `net(x, net.path(architecture))`.
+    """
+
+    def __init__(self, alphas: Mapping[str, tuple[int, int]], relaxation: Relaxation = softmax) -> None:
+        super().__init__()
+        self.relaxation = relaxation
+        self.alpha = nn.ParameterDict(
+            {name: nn.Parameter(ALPHA_SCALE * torch.randn(shape)) for name, shape in alphas.items()}
+        )
+
+    def architecture_parameters(self) -> tuple[nn.Parameter, ...]:
+        """α: the outer parameters."""
+        return tuple(self.alpha.values())
+
+    def weight_parameters(self) -> tuple[nn.Parameter, ...]:
+        """w: all the others."""
+        outer = {id(parameter) for parameter in self.architecture_parameters()}
+        return tuple(parameter for parameter in self.parameters() if id(parameter) not in outer)
+
+    def mixtures(self) -> dict[str, Mixture]:
+        """The relaxation of every α; a stochastic one draws anew at each call."""
+        return {name: self.relaxation(alpha) for name, alpha in self.alpha.items()}
+
+    def forward(self, images: Tensor, mixtures: Mapping[str, Mixture] | None = None) -> Tensor:
+        """Logits of a batch of images."""
+        images = images.contiguous(memory_format=torch.channels_last)
+        return self.mixed(images, self.mixtures() if mixtures is None else mixtures)
+
+    @abstractmethod
+    def mixed(self, images: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:
+        """The forward pass proper, on images in channels-last layout."""
+
+    @abstractmethod
+    def architecture(self) -> Architecture:
+        """The discrete architecture that α stands for."""
+
+    @abstractmethod
+    def path(self, architecture: Architecture) -> dict[str, Mixture]:
+        """Mixtures that run one architecture of this space, and only its operations, on the shared weights."""

@@ -1,0 +1,87 @@
+"""DARTS' supernet edge by edge, as published code has it: the readable reference for the fused one."""
+
+import torch
+from torch import Tensor, nn
+
+from idarts.arch.rules import DARTS_OPS
+from idarts.spaces.darts_network import stem
+from idarts.spaces.macro import Macro
+from idarts.spaces.operations import FactorizedReduce, operation, relu_conv_bn
+
+EDGES = [(source, target) for target in range(2, 6) for source in range(target)]
+
+
+def edge_operation(op: str, channels: int, stride: int) -> nn.Module:
+    """The operation with its pool followed by a BatchNorm; no BatchNorm has weights in the supernet."""
+    module = operation(op, channels, stride, affine=False)
+    return nn.Sequential(module, nn.BatchNorm2d(channels, affine=False)) if "pool" in op else module
+
+
+class PlainCell(nn.Module):
+    def __init__(self, before: int, previous: int, channels: int, reduces: bool, previous_reduces: bool) -> None:
+        super().__init__()
+        self.reduces = reduces
+        reducing = FactorizedReduce(before, channels, affine=False)
+        self.preprocess0 = reducing if previous_reduces else relu_conv_bn(before, channels, affine=False)
+        self.preprocess1 = relu_conv_bn(previous, channels, affine=False)
+        self.edges = nn.ModuleList(
+            nn.ModuleList(edge_operation(op, channels, 2 if reduces and source < 2 else 1) for op in DARTS_OPS)
+            for source, _ in EDGES
+        )
+
+    def forward(self, before: Tensor, previous: Tensor, weights: Tensor) -> Tensor:
+        states = [self.preprocess0(before), self.preprocess1(previous)]
+        for node in range(2, 6):
+            total = 0.0
+            for row, (source, target) in enumerate(EDGES):
+                if target == node:
+                    total = total + sum(
+                        w * op(states[source]) for w, op in zip(weights[row], self.edges[row], strict=True)
+                    )
+            states.append(total)
+        return torch.cat(states[2:], dim=1)
+
+
+class PlainDarts(nn.Module):
+    def __init__(self, macro: Macro, in_channels: int = 3) -> None:
+        super().__init__()
+        self.alpha = nn.ParameterDict({name: nn.Parameter(torch.zeros(14, 8)) for name in ("normal", "reduce")})
+        self.stem, before = stem(in_channels, macro)
+        previous, channels, previous_reduces = before, macro.channels, macro.large
+        self.cells = nn.ModuleList()
+        for position in range(macro.depth):
+            reduces = position in (macro.depth // 3, 2 * macro.depth // 3)
+            channels *= 2 if reduces else 1
+            self.cells.append(PlainCell(before, previous, channels, reduces, previous_reduces))
+            before, previous, previous_reduces = previous, channels * 4, reduces
+        self.classifier = nn.Linear(previous, macro.classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        weights = {name: alpha.softmax(1) for name, alpha in self.alpha.items()}
+        before, previous = self.stem(images)
+        for cell in self.cells:
+            before, previous = previous, cell(before, previous, weights["reduce" if cell.reduces else "normal"])
+        return self.classifier(previous.mean(dim=(2, 3)))
+
+
+def place(key: str) -> tuple[str, int] | None:
+    """Where a tensor of an edge lies in the fused supernet: its key, and which member of the bundle it is.
+
+    cells.1.edges.7.4.5.weight is cell 1, edge 7 (2→4), operation 4 (sep_conv_3x3), layer 5 (its second depthwise).
+    """
+    parts = key.split(".")
+    if "edges" not in parts:
+        return None
+    at = parts.index("edges")
+    (source, target), op = EDGES[int(parts[at + 1])], DARTS_OPS[int(parts[at + 2])]
+    fan = [*parts[:at], "graph", "fans", str(source)]
+    rest = parts[at + 3 :]
+    if "pool" in op:
+        return ".".join([*fan, "shared", op, "1", rest[-1]]), 0
+    index = target - max(source + 1, 2)
+    if op == "skip_connect":  # of a reducing edge: straight, shifted, norm
+        inside = rest if rest[0] == "norm" else [rest[0]]
+    else:
+        layer = int(rest[0])
+        inside = ["blocks", str(layer // 4), *{1: ["weight"], 2: ["pointwise"], 3: ["norm", rest[1]]}[layer % 4]]
+    return ".".join([*fan, "parallel", op, *inside]), index

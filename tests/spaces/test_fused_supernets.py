@@ -1,0 +1,204 @@
+"""Fused supernets are the plain ones: values, gradients in w and α, Hessian-vector products, running statistics."""
+
+from random import Random
+
+import plain_201
+import plain_darts
+import pytest
+import torch
+from conversion import to_fused, to_plain
+from torch.nn.functional import cross_entropy
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from idarts import InputError
+from idarts.arch import parse, sample
+from idarts.hypergrad import Neumann, hypergradient, lift
+from idarts.hypergrad.products import ExactProducts
+from idarts.spaces import Macro
+from idarts.spaces.darts_supernet import DartsSupernet
+from idarts.spaces.nas_bench_201_supernet import NasBench201Supernet
+
+SPACES = {
+    "nas-bench-201": (NasBench201Supernet, plain_201.Plain201, plain_201, Macro(1, 4, 5, 16)),
+    "darts": (DartsSupernet, plain_darts.PlainDarts, plain_darts, Macro(4, 4, 5, 16)),
+    "darts-imagenet": (DartsSupernet, plain_darts.PlainDarts, plain_darts, Macro(3, 4, 5, 32, large=True)),
+}
+
+
+class Pair:
+    """Both supernets with the same weights, and a batch."""
+
+    def __init__(self, space, dtype=torch.float64, size=None):
+        fused, plain, module, macro = SPACES[space]
+        self.place = module.place
+        torch.manual_seed(0)
+        self.fused, self.plain = fused(macro).to(dtype), plain(macro).to(dtype)
+        for alpha in self.fused.alpha.values():
+            torch.nn.init.normal_(alpha)
+        self.plain.load_state_dict(to_plain(self.fused.state_dict(), self.plain.state_dict(), self.place))
+        side = size or macro.image
+        self.batch = torch.randn(3, 3, side, side, dtype=dtype), torch.randint(5, (3,))
+
+    def gradients(self, net):
+        loss = cross_entropy(net(self.batch[0]), self.batch[1])
+        names, parameters = zip(*net.named_parameters(), strict=True)
+        return loss, dict(zip(names, torch.autograd.grad(loss, parameters), strict=True))
+
+
+@pytest.fixture(params=SPACES)
+def pair(request):
+    return Pair(request.param)
+
+
+def close(fused, plain, tolerance=1e-9):
+    assert fused.keys() >= plain.keys()
+    for key, value in plain.items():
+        torch.testing.assert_close(fused[key], value, rtol=tolerance, atol=tolerance, msg=lambda m, k=key: f"{k}: {m}")
+
+
+def test_weights_convert_both_ways(pair):
+    state = pair.fused.state_dict()
+    back = to_fused(to_plain(state, pair.plain.state_dict(), pair.place), pair.place)
+    assert state.keys() == back.keys()
+    assert all(torch.equal(state[key], back[key]) for key in state)
+
+
+def test_outputs_and_running_statistics(pair):
+    for training in (True, False, True):
+        outputs = [net.train(training)(pair.batch[0]) for net in (pair.fused, pair.plain)]
+        torch.testing.assert_close(*outputs, rtol=1e-9, atol=1e-9)
+    statistics = {k: v for k, v in pair.plain.state_dict().items() if "running" in k}
+    close(to_plain(pair.fused.state_dict(), statistics, pair.place), statistics)
+
+
+def test_gradients(pair):
+    (loss, fused), (expected, plain) = pair.gradients(pair.fused), pair.gradients(pair.plain)
+    torch.testing.assert_close(loss, expected)
+    close(to_plain(fused, plain, pair.place), plain)
+
+
+def test_hessian_vector_and_mixed_products(pair):
+    torch.manual_seed(1)
+    weights = {name: torch.randn_like(p) for name, p in pair.fused.named_parameters() if "alpha" not in name}
+    like = {name: p for name, p in pair.plain.named_parameters() if "alpha" not in name}
+    directions = to_plain(weights, like, pair.place)
+    found = []
+    for net, v in ((pair.fused, weights), (pair.plain, directions)):
+        parameters = dict(net.named_parameters())
+        w = tuple(parameters[name] for name in v)
+        a = tuple(net.alpha.values())
+        products = ExactProducts(lift(net, cross_entropy, pair.batch, w, a), w, a)
+        hessian, mixed = products.joint(products.layout.flatten(list(v.values())))
+        found.append((dict(zip(v, products.layout.unflatten(hessian), strict=True)), mixed))
+    (fused, fused_mixed), (plain, plain_mixed) = found
+    close(to_plain(fused, plain, pair.place), plain, 1e-8)
+    for one, other in zip(fused_mixed, plain_mixed, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("space", ["nas-bench-201", "darts"])
+def test_float32_and_odd_images(space):
+    pair = Pair(space, torch.float32, size=11)
+    (loss, fused), (expected, plain) = pair.gradients(pair.fused), pair.gradients(pair.plain)
+    torch.testing.assert_close(loss, expected)
+    for name in pair.fused.alpha:
+        torch.testing.assert_close(fused[f"alpha.{name}"], plain[f"alpha.{name}"], rtol=1e-3, atol=1e-5)
+
+
+class Convolutions(TorchDispatchMode):
+    """Counts convolutions, in output channels: what fusing does not change."""
+
+    def __init__(self):
+        super().__init__()
+        self.channels = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func in (torch.ops.aten.convolution.default, torch.ops.aten.mkldnn_convolution.default):
+            self.channels += args[1].shape[0]
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("space", ["nas-bench-201", "darts"])
+def test_a_single_path_runs_its_operations_only_and_equals_the_plain_net(space):
+    pair = Pair(space)
+    for seed in range(5):
+        architecture = sample(space, Random(seed))
+        path = pair.fused.path(architecture)
+        for name, mixture in path.items():  # the plain net by weights that a softmax makes one-hot
+            with torch.no_grad():
+                pair.plain.alpha[name].copy_(torch.where(mixture.weights > 0, 0.0, -1e9))
+        pair.fused.eval()
+        pair.plain.eval()
+        with Convolutions() as counted:
+            output = pair.fused(pair.batch[0], path)
+        if space == "nas-bench-201":
+            torch.testing.assert_close(output, pair.plain(pair.batch[0]), rtol=1e-9, atol=1e-9)
+            convolutions = sum((edge.op or "").startswith("nor_conv") for edge in architecture.cell.edges)
+            assert counted.channels == 4 + (8 + 8 + 8) + (16 + 16 + 16) + convolutions * (4 + 8 + 16)
+        with Convolutions() as everything:
+            pair.fused(pair.batch[0])
+        assert counted.channels < everything.channels
+
+
+def test_a_darts_path_is_the_sum_of_its_operations():
+    """Two edges enter each node with weight one; a softmax of two zeros would give a half."""
+    pair = Pair("darts")
+    architecture = sample("darts", Random(3))
+    fused, plain = pair.fused.eval(), pair.plain.eval()
+    path = fused.path(architecture)
+    weights = {name: mixture.weights for name, mixture in path.items()}
+    before, previous = plain.stem(pair.batch[0])
+    for cell in plain.cells:
+        before, previous = previous, cell(before, previous, weights["reduce" if cell.reduces else "normal"])
+    expected = plain.classifier(previous.mean(dim=(2, 3)))
+    torch.testing.assert_close(fused(pair.batch[0], path), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_argmax_of_nas_bench_201_with_and_without_paths():
+    net = SPACES["nas-bench-201"][0](Macro(1, 4, 5, 16))
+    for seed in range(10):
+        architecture = sample("nas-bench-201", Random(seed))
+        with torch.no_grad():
+            net.alpha["cell"].copy_(net.path(architecture)["cell"].weights)
+        assert net.architecture() == architecture
+
+
+def test_darts_keeps_two_edges_a_node_and_never_none():
+    net = DartsSupernet(Macro(3, 4, 5, 16))
+    for seed in range(10):
+        architecture = sample("darts", Random(seed))
+        with torch.no_grad():
+            for name, mixture in net.path(architecture).items():
+                net.alpha[name].copy_(3 * mixture.weights)
+                net.alpha[name][:, 0] = 10.0  # none, the largest of all
+        assert net.architecture() == architecture
+
+
+@pytest.mark.parametrize("space", ["nas-bench-201", "darts"])
+def test_alpha_is_in_the_state_and_apart_from_the_weights(space):
+    net = Pair(space).fused
+    assert {f"alpha.{name}" for name in net.alpha} <= net.state_dict().keys()
+    outer, inner = net.architecture_parameters(), net.weight_parameters()
+    assert len(outer) + len(inner) == len(list(net.parameters()))
+    assert not {id(p) for p in outer} & {id(p) for p in inner}
+
+
+@pytest.mark.parametrize("space", ["nas-bench-201", "darts"])
+@pytest.mark.filterwarnings("ignore::idarts.errors.DivergenceWarning")
+def test_hypergradients_leave_the_supernet_alone(space):
+    pair = Pair(space, torch.float32)
+    net = pair.fused
+    before = {key: value.clone() for key, value in net.state_dict().items()}
+    w, a = net.weight_parameters(), net.architecture_parameters()
+    loss = lift(net, cross_entropy, pair.batch, w, a)
+    estimate = hypergradient(loss, loss, w, a, Neumann(2, 0.01))
+    assert [g.shape for g in estimate.grads] == [p.shape for p in a]
+    assert all(torch.equal(before[key], value) for key, value in net.state_dict().items())
+
+
+def test_a_path_of_another_space_is_refused():
+    net = NasBench201Supernet(Macro(1, 4, 5, 16))
+    with pytest.raises(InputError, match="an architecture of darts is no path"):
+        net.path(parse("DARTS_V2"))
+    with pytest.raises(InputError, match="which the supernet"):
+        DartsSupernet(Macro(3, 4, 5, 16)).path(parse("NASNet-A"))
