@@ -43,16 +43,16 @@ class Plain1Shot1(nn.Module):
         nodes = len(NAS_BENCH_1SHOT1_PARENTS[variant]) - 1
         shapes = {"ops": (nodes, 3)} | {f"inputs_{i}": (1, i) for i in range(2, nodes + 1)} | {"output": (1, nodes + 1)}
         self.alpha = nn.ParameterDict({name: nn.Parameter(torch.zeros(shape)) for name, shape in shapes.items()})
-        channels = inputs = macro.channels
-        convolution = nn.Conv2d(in_channels, channels, 3, padding=1, bias=False)
-        self.stem = nn.Sequential(convolution, nn.BatchNorm2d(channels), nn.ReLU())
-        self.body = nn.ModuleList()
+        inputs = macro.channels
+        convolution = nn.Conv2d(in_channels, inputs, 3, padding=1, bias=False)
+        self.stem = nn.Sequential(convolution, nn.BatchNorm2d(inputs), nn.ReLU())
+        self.pool = nn.MaxPool2d(2, ceil_mode=True)
+        self.depth = macro.depth
+        self.cells = nn.ModuleList()
         for stack in range(3):
-            if stack:
-                self.body.append(nn.MaxPool2d(2, ceil_mode=True))
-                channels *= 2
+            channels = macro.channels * 2**stack
             for _ in range(macro.depth):
-                self.body.append(PlainCell(inputs, channels, nodes))
+                self.cells.append(PlainCell(inputs, channels, nodes))
                 inputs = channels // nodes * nodes
         self.classifier = nn.Linear(inputs, macro.classes)
 
@@ -62,56 +62,36 @@ class Plain1Shot1(nn.Module):
             weights = {name: alpha.softmax(1) for name, alpha in self.alpha.items()}
         weights = {"inputs_1": torch.ones(1, 1, dtype=images.dtype), **weights}  # node 1 reads the cell's input alone
         x = self.stem(images)
-        for block in self.body:
-            x = block(x, weights) if isinstance(block, PlainCell) else block(x)
+        for position, cell in enumerate(self.cells):
+            if position in (self.depth, 2 * self.depth):
+                x = self.pool(x)
+            x = cell(x, weights)
         return self.classifier(x.mean(dim=(2, 3)))
 
 
-def place(key: str, nodes: int, width: int) -> tuple[str, slice] | None:
-    """Where a tensor of a plain cell lies in the fused supernet: its key and its channels there.
+def place(key: str) -> tuple[str, int] | None:
+    """Where a cell's tensor lies in the fused supernet: its key, and its place there counted in tensors of its size.
 
-    body.0.ops.2.1.0.weight is cell 0, node 3, operation 1 (the 3×3 convolution), layer 0 (the convolution).
+    cells.1.ops.2.1.0.weight is cell 1, node 3, operation 1 (a 3×3 convolution), layer 0 (its weights).
     """
     parts = key.split(".")
-    if parts[0] != "body":
+    if parts[0] != "cells":
         return None
     inside = ["weight"] if parts[-1] == "weight" else ["norm", parts[-1]]
     if parts[2] == "ops":
-        kind = {1: "conv3", 2: "conv1"}[int(parts[4])]
-        return ".".join([*parts[:2], kind, parts[3], *inside]), slice(None)
-    first = int(parts[3]) * width if parts[2] == "projections" else nodes * width
-    last = first + (width if parts[2] == "projections" else nodes * width)
-    return ".".join([*parts[:2], "projections", *inside]), slice(first, last)
+        return ".".join([*parts[:2], {"1": "conv3", "2": "conv1"}[parts[4]], parts[3], *inside]), 0
+    # The output's projection is as wide as those of all nodes, which stand before it.
+    return ".".join([*parts[:2], "projections", *inside]), 1 if parts[2] == "output" else int(parts[3])
 
 
-def places(plain: nn.Module) -> dict[str, tuple[str, slice]]:
-    """Of every tensor of the plain supernet; the fused one does not count batches."""
-    nodes = len(plain.alpha["ops"])
-    found = {}
-    for key in plain.state_dict():
-        if key.startswith("body") and key.endswith("num_batches_tracked"):
-            continue
-        cell = plain.body[int(key.split(".")[1])] if key.startswith("body") else None
-        width = 0 if cell is None else cell.projections[0][0].out_channels
-        found[key] = place(key, nodes, width) or (key, slice(None))
-    return found
+def to_fused(plain: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors of the plain supernet, in its order, under the fused one's names; `conversion.to_plain` is the way back.
 
-
-def to_plain(fused: Mapping[str, Tensor], plain: nn.Module) -> dict[str, Tensor]:
-    """The fused supernet's tensors under the plain one's names."""
-    found = {
-        key: fused[name][part] if fused[name].dim() else fused[name] for key, (name, part) in places(plain).items()
-    }
-    return plain.state_dict() | found
-
-
-def to_fused(tensors: Mapping[str, Tensor], plain: nn.Module) -> dict[str, Tensor]:
-    """Tensors with the plain supernet's names under the fused one's."""
-    bundles: dict[str, list[tuple[int, Tensor]]] = {}
-    for key, (name, part) in places(plain).items():
-        if key in tensors:
-            bundles.setdefault(name, []).append((part.start or 0, tensors[key]))
-    return {
-        name: parts[0][1] if len(parts) == 1 else torch.cat([tensor for _, tensor in sorted(parts, key=lambda p: p[0])])
-        for name, parts in bundles.items()
-    }
+    Not `conversion.to_fused`, for which all members of a bundle are equally wide.
+    """
+    bundles: dict[str, list[Tensor]] = {}
+    for key, tensor in plain.items():
+        at = place(key)
+        if at is None or not key.endswith("num_batches_tracked"):  # which the fused one does not count in its cells
+            bundles.setdefault(at[0] if at else key, []).append(tensor)
+    return {key: parts[0] if len(parts) == 1 else torch.cat(parts) for key, parts in bundles.items()}

@@ -1,7 +1,25 @@
-"""Search spaces: the networks of their architectures, and what those cost."""
+"""Search spaces: supernets with weights and α, the networks of their architectures, and what those cost."""
 
 from idarts.spaces.counting import CONVENTIONS, Counts, count, count_module
 from idarts.spaces.macro import MACROS, Macro
 from idarts.spaces.networks import network
+from idarts.spaces.registry import SPACES, Space, space
+from idarts.spaces.relaxation import Mixture, Relaxation, softmax
+from idarts.spaces.supernet import Supernet
 
-__all__ = ["CONVENTIONS", "MACROS", "Counts", "Macro", "count", "count_module", "network"]
+__all__ = [
+    "CONVENTIONS",
+    "MACROS",
+    "SPACES",
+    "Counts",
+    "Macro",
+    "Mixture",
+    "Relaxation",
+    "Space",
+    "Supernet",
+    "count",
+    "count_module",
+    "network",
+    "softmax",
+    "space",
+]

@@ -1,6 +1,7 @@
 """NAS-Bench-1Shot1's supernet, fused: nodes carry the operations, and every node chooses its operation and parents."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,12 +11,14 @@ from idarts.arch import Architecture
 from idarts.arch.nas_bench_1shot1 import SPACE, from_choices, parents_of
 from idarts.arch.rules import NAS_BENCH_1SHOT1_PARENTS as PARENTS
 from idarts.errors import InputError
-from idarts.hypergrad.lean import conv2d, lean, relu
+from idarts.hypergrad.lean import conv2d, lean, must_be_stock, relu
+from idarts.hypergrad.lean_functions import Linear
 from idarts.spaces.fused import ParallelNorm
 from idarts.spaces.macro import Macro
 from idarts.spaces.mixing import mix
+from idarts.spaces.pooling import max_pool2d
 from idarts.spaces.relaxation import Mixture, Relaxation, chosen, one_hot, softmax
-from idarts.spaces.supernet import Supernet
+from idarts.spaces.supernet import Supernet, channels_last
 
 OPS = ("maxpool3x3", "conv3x3-bn-relu", "conv1x1-bn-relu")
 POOL, CONV3, CONV1 = range(len(OPS))
@@ -32,11 +35,11 @@ class NasBench1Shot1Supernet(Supernet):
     >>> net(torch.zeros(2, 3, 32, 32)).shape
     torch.Size([2, 10])
     >>> {name: tuple(alpha.shape) for name, alpha in net.alpha.items()}
-    {'ops': (4, 3), 'inputs_2': (1, 2), 'inputs_3': (1, 3), 'inputs_4': (1, 4), 'output': (1, 5)}
+    {'inputs_2': (1, 2), 'inputs_3': (1, 3), 'inputs_4': (1, 4), 'ops': (4, 3), 'output': (1, 5)}
     """
 
     def __init__(self, variant: str, macro: Macro, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
-        if variant not in PARENTS:
+        if str(variant) not in PARENTS:
             raise InputError(f"unknown variant {variant!r}, expected one of {', '.join(PARENTS)}")
         nodes, channels = len(PARENTS[variant]) - 1, macro.channels
         if channels < nodes:
@@ -46,27 +49,26 @@ class NasBench1Shot1Supernet(Supernet):
         _check_size(macro.image, macro.image)
         choices = {_inputs(node): (1, node) for node in range(2, nodes + 1)}
         super().__init__({"ops": (nodes, len(OPS)), **choices, "output": (1, nodes + 1)}, relaxation)
-        self.variant, self.nodes = variant, nodes
+        self.variant, self.nodes, self.depth = variant, nodes, macro.depth
         self.stem = nn.Sequential(
             nn.Conv2d(in_channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels), nn.ReLU()
         )
-        self.body = nn.ModuleList()
+        self.cells = nn.ModuleList()
         inputs = channels
-        for stack in range(3):
-            if stack:
-                self.body.append(nn.MaxPool2d(2, ceil_mode=True))
-                channels *= 2
-            for _ in range(macro.depth):
-                self.body.append(FusedCell(inputs, channels // nodes, nodes))
-                inputs = channels // nodes * nodes
+        for position in range(3 * macro.depth):
+            width = (channels << position // macro.depth) // nodes  # what does not divide evenly is left out
+            self.cells.append(FusedCell(inputs, width, nodes))
+            inputs = nodes * width
         self.classifier = nn.Linear(inputs, macro.classes)
-        lean(self).to(memory_format=torch.channels_last)
+        channels_last(lean(self))
 
     def mixed(self, images: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:
         _check_size(*images.shape[2:])
         x = self.stem(images)
-        for block in self.body:
-            x = block(x, mixtures) if isinstance(block, FusedCell) else block(x)
+        for position, cell in enumerate(self.cells):
+            if position in (self.depth, 2 * self.depth):
+                x = max_pool2d(x, 2, 2, ceil_mode=True)
+            x = cell(x, mixtures)
         logits: Tensor = self.classifier(x.mean(dim=(2, 3)))
         return logits
 
@@ -103,36 +105,41 @@ class FusedCell(nn.Module):
     def forward(self, x: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:
         sources = _sources(mixtures, self.nodes)
         projected = self._project(x, [node for node, read in sources.items() if 0 in read])
-        output = self.nodes + 1
+        read_by_output = sources.pop(self.nodes + 1)
         states: dict[int, Tensor] = {}
-        for node in [node for node in sources if node != output]:
-            read = {source: projected[node] if source == 0 else states[source] for source in sources[node]}
-            total = read[0] if node == 1 else self._blend(read, mixtures[_inputs(node)], 0, x)
+        for node, read in sources.items():
+            terms = {source: states[source] if source else projected[node - 1] for source in read}
+            total = terms[0] if node == 1 else self._blend(terms, mixtures[_inputs(node)], 0, x)
             states[node] = self._operate(total, node - 1, mixtures["ops"])
         slots = []
-        for node in range(1, output):
-            read = {0: projected[output][node - 1]} if 0 in sources[output] else {}
-            if node in sources[output]:
-                read[node] = states[node]
-            slots.append(self._blend(read, mixtures["output"], 0, x))
-        return torch.cat(slots, dim=1)
+        for node in range(1, self.nodes + 1):
+            skip = {0: projected[self.nodes + node - 1]} if 0 in read_by_output else {}
+            own = {node: states[node]} if node in read_by_output else {}
+            slots.append(self._blend(skip | own, mixtures["output"], 0, x))
+        return _join(slots)
 
-    def _project(self, x: Tensor, readers: Sequence[int]) -> dict[int, Any]:
-        """The projections that these nodes read, in one go if it is all of them; the output's comes in a slot a node."""
+    def _project(self, x: Tensor, readers: Sequence[int]) -> dict[int, Tensor]:
+        """The cell's input as these nodes read it, in parts one node wide: a part each, n more for the output.
+
+        Where all of them are read, it is one convolution; else one for each reader.
+        """
         n, width = self.nodes, self.width
         if len(readers) == n + 1:
-            parts = self.projections(x).split(width, dim=1)
-            return {**dict(enumerate(parts[:n], start=1)), n + 1: parts[n:]}
-        return {
-            node: self.projections(x, slice((node - 1) * width, node * width))
-            if node <= n
-            else self.projections(x, slice(n * width, 2 * n * width)).split(width, dim=1)
-            for node in readers
-        }
+            return dict(enumerate(_split(self.projections(x), 2 * n)))
+        parts: dict[int, Tensor] = {}
+        for node in readers:
+            first, last = (node - 1, node) if node <= n else (n, 2 * n)
+            part = self.projections(x, slice(first * width, last * width))
+            parts.update(enumerate(_split(part, last - first), start=first))
+        return parts
 
     def _operate(self, x: Tensor, row: int, ops: Mixture) -> Tensor:
         """The mixed operation of one node."""
-        kinds = {POOL: _max_pool, CONV3: self.conv3[row], CONV1: self.conv1[row]}
+        kinds: dict[int, Callable[[Tensor], Tensor]] = {
+            POOL: lambda x: max_pool2d(x, kernel=3, stride=1, padding=1),
+            CONV3: self.conv3[row],
+            CONV1: self.conv1[row],
+        }
         return self._blend({op: run(x) for op, run in kinds.items() if ops.runs(row, op)}, ops, row, x)
 
     def _blend(self, terms: Mapping[int, Tensor], mixture: Mixture, row: int, like: Tensor) -> Tensor:
@@ -157,6 +164,34 @@ class ConvNormReLU(nn.Module):
         return relu(self.norm(conv2d(x, self.weight[part], padding=self.padding), part=part))
 
 
+def _split(x: Tensor, parts: int) -> tuple[Tensor, ...]:
+    """Equal parts of the channels, each dense in memory: passes over a few channels out of many are an order slower."""
+    stacked = _linear(x, partial(_apart, parts), _together)
+    return tuple(part.permute(0, 3, 1, 2) for part in stacked.unbind())
+
+
+def _join(parts: Sequence[Tensor]) -> Tensor:
+    """Parts side by side in the channels; their gradients are dense, as those of `torch.cat` are not."""
+    stacked = torch.stack([part.permute(0, 2, 3, 1) for part in parts])
+    return _linear(stacked, _together, partial(_apart, len(parts)))
+
+
+def _linear(x: Tensor, apply: Callable[[Tensor], Tensor], transpose: Callable[[Tensor], Tensor]) -> Tensor:
+    function: Any = Linear.apply
+    result: Tensor = apply(x) if must_be_stock(x if x.dim() == 4 else x[0]) else function(x, apply, transpose)
+    return result
+
+
+def _apart(parts: int, x: Tensor) -> Tensor:
+    """(n, parts·c, h, w) as (parts, n, h, w, c)."""
+    n, c, h, w = x.shape
+    return x.permute(0, 2, 3, 1).reshape(n, h, w, parts, c // parts).movedim(3, 0).contiguous()
+
+
+def _together(stacked: Tensor) -> Tensor:
+    return stacked.movedim(0, 3).flatten(3, 4).permute(0, 3, 1, 2)
+
+
 def _sources(mixtures: Mapping[str, Mixture], nodes: int) -> dict[int, list[int]]:
     """What each node reads, and the output (node n + 1); nodes that lead nowhere are left out."""
     reading = {1: [0]}
@@ -168,10 +203,6 @@ def _sources(mixtures: Mapping[str, Mixture], nodes: int) -> dict[int, list[int]
         if node in needed:
             needed.update(reading[node])
     return {node: read for node, read in reading.items() if node in needed}
-
-
-def _max_pool(x: Tensor) -> Tensor:
-    return nn.functional.max_pool2d(x, 3, stride=1, padding=1)
 
 
 def _inputs(node: int) -> str:

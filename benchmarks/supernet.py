@@ -1,0 +1,165 @@
+"""Fused supernets against the same mathematics edge by edge: time and peak memory of a gradient and of one product.
+
+Run `python benchmarks/supernet.py`. Both run in one process, in interleaved rounds, the fastest round of each counts.
+The plain supernets are the readable references that the tests hold the fused ones against.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import conv2d, cross_entropy
+from torch.utils.flop_counter import FlopCounterMode
+
+from idarts.spaces import Macro
+from idarts.spaces.darts_supernet import DartsSupernet
+from idarts.spaces.nas_bench_201_supernet import NasBench201Supernet
+from measure import Run, fastest, peak_bytes
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "spaces"))
+import conversion
+import plain_201
+import plain_darts
+
+TARGETS = {"nas-bench-201": 2.0, "darts": 1.8}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A space at the size at which it is measured."""
+
+    macro: Macro
+    batch: int
+    fused: Callable[[Macro], nn.Module]
+    plain: Callable[[Macro], nn.Module]
+    load: Callable[[nn.Module, nn.Module], None]
+
+
+def _by_place(module: Any) -> Callable[[nn.Module, nn.Module], None]:
+    def load(fused: nn.Module, plain: nn.Module) -> None:
+        plain.load_state_dict(conversion.to_plain(fused.state_dict(), plain.state_dict(), module.place))
+
+    return load
+
+
+SETTINGS = {
+    "nas-bench-201": Setting(Macro(5, 16, 10, 32), 64, NasBench201Supernet, plain_201.Plain201, _by_place(plain_201)),
+    "darts": Setting(Macro(8, 16, 10, 32), 16, DartsSupernet, plain_darts.PlainDarts, _by_place(plain_darts)),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement of both supernets."""
+
+    space: str
+    what: str
+    plain_seconds: float
+    fused_seconds: float
+    plain_bytes: int
+    fused_bytes: int
+
+    @property
+    def speed(self) -> float:
+        return self.plain_seconds / self.fused_seconds
+
+    @property
+    def memory(self) -> float:
+        return self.fused_bytes / self.plain_bytes
+
+
+class Work:
+    """A gradient in (w, α), and a Hessian-vector product on a retained graph, of one supernet on one batch."""
+
+    def __init__(self, net: nn.Module, batch: tuple[Tensor, Tensor]) -> None:
+        self.net, self.batch = net, batch
+        self.w = tuple(p for name, p in net.named_parameters() if not name.startswith("alpha"))
+
+    def loss(self) -> Tensor:
+        return cross_entropy(self.net(self.batch[0]), self.batch[1])
+
+    def gradient(self) -> Tensor:
+        loss = self.loss()
+        torch.autograd.grad(loss, tuple(self.net.parameters()))
+        return loss.detach()
+
+    def graph(self) -> tuple[Tensor, ...]:
+        return torch.autograd.grad(self.loss(), self.w, create_graph=True)
+
+    def product(self, grads: tuple[Tensor, ...]) -> None:
+        torch.autograd.grad(grads, self.w, [torch.ones_like(g) for g in grads], retain_graph=True, allow_unused=True)
+
+
+def measure(space: str, rounds: int) -> tuple[list[Row], float]:
+    """The rows of one space, and the convolutions' floating-point operations in one gradient."""
+    setting = SETTINGS[space]
+    torch.manual_seed(0)
+    fused, plain = setting.fused(setting.macro), setting.plain(setting.macro)
+    setting.load(fused, plain)
+    side = setting.macro.image
+    batch = torch.randn(setting.batch, 3, side, side), torch.randint(setting.macro.classes, (setting.batch,))
+    works = {"fused": Work(fused, batch), "plain": Work(plain, batch)}
+    torch.testing.assert_close(works["fused"].gradient(), works["plain"].gradient(), rtol=1e-4, atol=1e-5)
+    with FlopCounterMode(display=False) as counter:
+        works["plain"].gradient()
+    flops = float(counter.get_total_flops())
+    rows = [_compare(space, "gradient", {name: work.gradient for name, work in works.items()}, rounds)]
+    runs: dict[str, Run] = {name: partial(work.product, work.graph()) for name, work in works.items()}
+    return [*rows, _compare(space, "Hessian-vector product", runs, rounds)], flops
+
+
+def _compare(space: str, what: str, runs: dict[str, Run], rounds: int) -> Row:
+    seconds = fastest(runs, rounds, lambda note: say(f"{space}, {what}: {note}"))
+    peaks = {name: peak_bytes(run) for name, run in runs.items()}
+    return Row(space, what, seconds["plain"], seconds["fused"], peaks["plain"], peaks["fused"])
+
+
+def convolution_peak(rounds: int = 5) -> float:
+    """Floating-point operations a second of the best convolution we know here: 3×3, many channels, channels-last."""
+    x = torch.randn(64, 64, 32, 32).contiguous(memory_format=torch.channels_last)
+    weight = torch.randn(64, 64, 3, 3).contiguous(memory_format=torch.channels_last)
+    seconds = fastest({"convolution": lambda: conv2d(x, weight, padding=1)}, rounds, lambda _: None)["convolution"]
+    return 2 * 64 * 64 * 9 * 64 * 32 * 32 / seconds
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--spaces", nargs="+", choices=list(SETTINGS), default=list(SETTINGS), help="which to measure")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds, of which the fastest counts")
+    parser.add_argument("--threads", type=int, default=2, help="threads that torch uses")
+    parser.add_argument("--json", type=Path, help="file for the results")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    peak = convolution_peak()
+    print(f"{'space':16} {'what':24} {'plain s':>8} {'fused s':>8} {'faster':>7} {'memory':>7}")
+    results = []
+    for space in args.spaces:
+        rows, flops = measure(space, args.rounds)
+        results += rows
+        for row in rows:
+            print(
+                f"{row.space:16} {row.what:24} {row.plain_seconds:8.3f} {row.fused_seconds:8.3f} "
+                f"{row.speed:6.2f}× {row.memory:6.2f}×"
+            )
+        share = flops / rows[0].fused_seconds / peak
+        print(f"{space:16} fused gradient: {100 * share:.0f} % of the {peak / 1e9:.0f} Gflop/s of a good convolution")
+        if space in TARGETS:
+            worst = min(row.speed for row in rows)
+            print(f"{space:16} target: at least {TARGETS[space]:.1f}× faster; least of the two: {worst:.2f}×")
+    if args.json:
+        args.json.write_text(json.dumps([asdict(row) for row in results], indent=1))
+
+
+if __name__ == "__main__":
+    main()

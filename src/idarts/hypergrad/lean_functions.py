@@ -1,0 +1,279 @@
+"""The autograd functions beneath `lean`: each layer's gradient is a function of its own, with a backward by hand.
+
+Throughout, g is the gradient that arrives at a layer's output, and u, u_weight, u_bias those that arrive, in the
+double backward, at the layer's own gradients.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Grads = tuple[Tensor | None, ...]
+Map = Callable[[Tensor], Tensor]
+
+_aten = torch.ops.aten
+
+
+def call(function: type[torch.autograd.Function], *arguments: Any) -> Any:
+    """`function.apply`, which torch leaves without types."""
+    apply: Callable[..., Any] = function.apply
+    return apply(*arguments)
+
+
+def _wanted(ctx: Any) -> tuple[bool, ...]:
+    """Which gradients the backward pass under way asks for.
+
+    `ctx.needs_input_grad` only knows which tensors require one, not what `torch.autograd.grad` has as `inputs`: without
+    this, a product with respect to α would compute the gradients of all convolution weights and drop them.
+    """
+    nodes = (node for node, _ in ctx.next_functions if node is not None)
+    return tuple(needed and _will_run(next(nodes)) for needed in ctx.needs_input_grad)
+
+
+def _will_run(node: Any) -> bool:
+    try:
+        return bool(torch._C._will_engine_execute_node(node))
+    except RuntimeError:  # torch does not answer for a leaf among `inputs`, and raises for no other node
+        return True
+
+
+class BatchNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        running_mean: Tensor | None,
+        running_var: Tensor | None,
+        training: bool,
+        momentum: float,
+        eps: float,
+    ) -> Tensor:
+        y, mean, invstd = torch.native_batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps)
+        if not training:
+            assert running_mean is not None
+            assert running_var is not None
+            mean, invstd = running_mean, (running_var + eps).rsqrt()
+        ctx.save_for_backward(x, weight, mean, invstd)
+        ctx.training, ctx.eps = training, eps
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Grads:
+        wanted = _wanted(ctx)[:3]
+        g = _laid_out_like(ctx.saved_tensors[0], g)
+        grads = call(_BatchNormGrad, g, *ctx.saved_tensors, ctx.training, ctx.eps, wanted[0])
+        return *(grad if want else None for grad, want in zip(grads, wanted, strict=True)), *(None,) * 5
+
+
+class _BatchNormGrad(torch.autograd.Function):
+    """∂x = γ·r·P g, ∂γ = Σ g·x̂, ∂β = Σ g, with r = 1/σ, x̂ = (x − μ)·r and P g = g − mean(g) − x̂·mean(g·x̂)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        g: Tensor,
+        x: Tensor,
+        weight: Tensor | None,
+        mean: Tensor,
+        invstd: Tensor,
+        training: bool,
+        eps: float,
+        want_x: bool,
+    ) -> Grads:
+        grad_x: Tensor | None = None
+        if training and want_x:
+            grad_x, dot, total = _aten.native_batch_norm_backward(
+                g, x, weight, None, None, mean, invstd, True, 0.0, [True, True, True]
+            )
+        else:
+            total, dot = _sums(g, x, mean, invstd)
+        if want_x and not training:
+            grad_x = g * _per_channel(invstd if weight is None else weight * invstd)
+        ctx.save_for_backward(g, x, weight, mean, invstd, total, dot)
+        ctx.training, ctx.eps = training, eps
+        ctx.set_materialize_grads(False)
+        return grad_x, dot, total
+
+    @staticmethod
+    def backward(ctx: Any, u: Tensor | None, u_weight: Tensor | None, u_bias: Tensor | None) -> Grads:
+        if torch.is_grad_enabled():  # asked to be differentiable itself, as few products are
+            grads = _batch_norm_double_backward_by_torch(ctx, u, u_weight, u_bias)
+        else:
+            grads = _batch_norm_double_backward(ctx, u, u_weight, u_bias)
+        return *grads, *(None,) * 5
+
+
+def _batch_norm_double_backward(ctx: Any, u: Tensor | None, u_weight: Tensor | None, u_bias: Tensor | None) -> Grads:
+    """The gradient of ⟨u, ∂x⟩ + u_weight·∂γ + u_bias·∂β with respect to g, x and γ.
+
+    For g it is γ·r·P u + u_weight·x̂ + u_bias; for x it comes through x̂, by dx̂ = r·P dx, and through r, by
+    dr = −r²·mean(x̂·dx). Either is a combination of u, g, x̂ and 1, with coefficients per channel.
+    """
+    g, x, weight, mean, invstd, g_sum, g_dot = ctx.saved_tensors
+    want_g, want_x, want_weight = _wanted(ctx)[:3]
+    zero = torch.zeros_like(mean)
+    u_sum = u_dot = u_g = zero
+    if u is not None:
+        u = _laid_out_like(x, u)
+        u_sum, u_dot = _sums(u, x, mean, invstd)
+        if want_x or want_weight:
+            _, u_g = _sums(u, g, zero, torch.ones_like(zero))
+    share = x.shape[1] / x.numel() if ctx.training else 0.0  # of one value in μ and r, which evaluation holds fixed
+    scale = invstd if weight is None else weight * invstd
+    u_pg = u_g - (u_sum * g_sum + u_dot * g_dot) * share  # ⟨u, P g⟩
+    from_u = -scale * g_dot * share  # this and the next make up the gradient at x̂: from_u·u + from_g·g
+    from_g = (zero if u_weight is None else u_weight) - scale * u_dot * share
+    grad_g = grad_x = None
+    if want_g:
+        on_one = (zero if u_bias is None else u_bias) - scale * u_sum * share
+        grad_g = _combined(x, mean, from_g * invstd, on_one, (u, scale))
+    if want_x:
+        on_xhat = (from_u * u_dot + from_g * g_dot + scale * u_pg) * -share
+        on_one = (from_u * u_sum + from_g * g_sum) * -share
+        terms = (u, from_u * invstd), (g, from_g * invstd)
+        grad_x = _combined(x, mean, on_xhat * invstd * invstd, on_one * invstd, *terms)
+    return grad_g, grad_x, u_pg * invstd if want_weight else None
+
+
+def _batch_norm_double_backward_by_torch(ctx: Any, *u: Tensor | None) -> Grads:
+    """The same by automatic differentiation of the gradient's formula: slow, but differentiable again."""
+    g, x, weight, mean, invstd, *_ = ctx.saved_tensors
+    # Partial derivatives are wanted, but g depends on x: views of them do not depend on each other.
+    g, x, weight = g.view_as(g), x.view_as(x), None if weight is None else weight.view_as(weight)
+    over, count = (0, 2, 3), x.numel() / x.shape[1]
+    mean, invstd = _per_channel(mean), _per_channel(invstd)
+    if ctx.training:
+        mean = x.mean(over, keepdim=True)
+        invstd = (x.var(over, correction=0, keepdim=True) + ctx.eps).rsqrt()
+    xhat = (x - mean) * invstd
+    dot, total = (g * xhat).sum(over), g.sum(over)
+    centred = g - (_per_channel(total) + xhat * _per_channel(dot)) / count if ctx.training else g
+    grad_x = centred * (invstd if weight is None else _per_channel(weight) * invstd)
+    pairs = [(o, v) for o, v in zip((grad_x, dot, total), u, strict=True) if v is not None]
+    wanted = _wanted(ctx)[:3]
+    inputs = [t for t, want in zip((g, x, weight), wanted, strict=True) if want]
+    outputs, vectors = zip(*pairs, strict=True)
+    found = iter(torch.autograd.grad(outputs, inputs, vectors, create_graph=True, allow_unused=True))
+    return tuple(next(found) if want else None for want in wanted)
+
+
+def _sums(u: Tensor, x: Tensor, mean: Tensor, invstd: Tensor) -> tuple[Tensor, Tensor]:
+    """(Σ u, Σ u·(x − mean)·invstd) per channel, in one pass and without a temporary."""
+    mask = [False, True, True]
+    _, dot, total = _aten.native_batch_norm_backward(u, x, None, None, None, mean, invstd, True, 0.0, mask)
+    return total, dot
+
+
+def _combined(x: Tensor, mean: Tensor, scale: Tensor, one: Tensor, *terms: tuple[Tensor | None, Tensor]) -> Tensor:
+    """scale·(x − mean) + one + Σ coefficient·tensor, every coefficient per channel, in one pass per tensor."""
+    # Normalised by mean 0 and variance 1, batch normalisation is the affine map, and its kernel the fastest for it.
+    neutral = torch.zeros_like(mean), torch.ones_like(mean)
+    result: Tensor = torch.native_batch_norm(x, scale, one - scale * mean, *neutral, False, 0.0, 0.0)[0]
+    for tensor, coefficient in terms:
+        if tensor is not None:
+            result.addcmul_(tensor, _per_channel(coefficient))
+    return result
+
+
+def _per_channel(v: Tensor) -> Tensor:
+    return v.view(1, -1, 1, 1)
+
+
+def _laid_out_like(x: Tensor, t: Tensor) -> Tensor:
+    """The kernels accept two layouts at once, but are then several times slower than with this copy."""
+    channels_last = x.is_contiguous(memory_format=torch.channels_last)
+    return t.contiguous(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
+
+
+class Conv2d(torch.autograd.Function):
+    """`geometry` is stride, padding, dilation (lists) and groups."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, *geometry: Any) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.geometry = geometry
+        return torch.conv2d(x, weight, bias, *geometry)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Grads:
+        return *call(_Conv2dGrad, g, *ctx.saved_tensors, ctx.geometry, _wanted(ctx)[:3]), *(None,) * 4
+
+
+class _Conv2dGrad(torch.autograd.Function):
+    """A convolution is linear in x and in its weight, so that the gradient's gradients are convolutions of its kind."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, g: Tensor, x: Tensor, weight: Tensor, geometry: tuple[Any, ...], wanted: tuple[bool, ...]
+    ) -> Grads:
+        ctx.save_for_backward(g, x, weight)
+        ctx.geometry = geometry
+        ctx.set_materialize_grads(False)
+        return _conv2d_backward(g, x, weight, geometry, wanted)
+
+    @staticmethod
+    def backward(ctx: Any, u: Tensor | None, u_weight: Tensor | None, u_bias: Tensor | None) -> Grads:
+        g, x, weight = ctx.saved_tensors
+        want_g, want_x, want_weight = _wanted(ctx)[:3]
+        grad_g: Tensor | None = None
+        for image, kernel in ((x, u_weight), (u, weight)):
+            if want_g and image is not None and kernel is not None:
+                part = torch.conv2d(image, kernel, None if grad_g is not None else u_bias, *ctx.geometry)
+                grad_g = part if grad_g is None else grad_g.add_(part)
+        if want_g and grad_g is None and u_bias is not None:
+            grad_g = _per_channel(u_bias).expand_as(g)
+        wanted = want_x and u_weight is not None, want_weight and u is not None, False
+        grad_x, grad_weight, _ = _conv2d_backward(
+            g, x if u is None else u, weight if u_weight is None else u_weight, ctx.geometry, wanted
+        )
+        return grad_g, grad_x, grad_weight, None, None
+
+
+def _conv2d_backward(
+    g: Tensor, x: Tensor, weight: Tensor, geometry: tuple[Any, ...], wanted: tuple[bool, ...]
+) -> Grads:
+    if not any(wanted):
+        return None, None, None
+    stride, padding, dilation, groups = geometry
+    grads: Grads = _aten.convolution_backward(
+        g, x, weight, [weight.shape[0]], stride, padding, dilation, False, [0, 0], groups, wanted
+    )
+    return grads
+
+
+class Linear(torch.autograd.Function):
+    """A linear map of one tensor, given with its transpose, which is all that any order of derivative needs."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, apply: Map, transpose: Map) -> Tensor:
+        ctx.turned = transpose, apply
+        return apply(x)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Grads:
+        return call(Linear, g, *ctx.turned), None, None
+
+
+class ReLU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        y = x.relu()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        masked = partial(_masked, y.detach())
+        result: Tensor = call(Linear, g, masked, masked)
+        return result
+
+
+def _masked(y: Tensor, t: Tensor) -> Tensor:
+    result: Tensor = _aten.threshold_backward(t, y, 0)
+    return result
