@@ -5,7 +5,42 @@
 '0.1.0'
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from idarts._version import __version__
 from idarts.errors import IdartsError, InputError, NotDifferentiableError, NotFiniteError
 
-__all__ = ["IdartsError", "InputError", "NotDifferentiableError", "NotFiniteError", "__version__"]
+if TYPE_CHECKING:
+    from idarts.hypergrad import hypergradient
+    from idarts.spaces import Choice, derive, space
+
+__all__ = [
+    "Choice",
+    "IdartsError",
+    "InputError",
+    "NotDifferentiableError",
+    "NotFiniteError",
+    "__version__",
+    "derive",
+    "hypergradient",
+    "space",
+]
+
+# What needs torch is imported when it is asked for: `idarts --help` and `idarts arch list` do without.
+_LAZY = {
+    "hypergradient": "idarts.hypergrad",
+    "Choice": "idarts.spaces",
+    "derive": "idarts.spaces",
+    "space": "idarts.spaces",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'idarts' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -128,7 +128,7 @@ def test_a_single_path_runs_only_its_operations_and_equals_the_plain_net(pair, t
         plain.load_state_dict(to_plain(fused.state_dict(), plain.state_dict(), place))
         path = fused.path(architecture)
         with Convolved() as counted:
-            output = fused(pair.batch[0], path)
+            output = fused(pair.batch[0], mixtures=path)
         expected = plain(pair.batch[0], {name: mixture.weights for name, mixture in path.items()})
         torch.testing.assert_close(output, expected, rtol=1e-9, atol=1e-9)
         assert counted.channels == needed_channels(architecture, MACRO)
@@ -161,7 +161,7 @@ def test_a_sample_keeps_the_gradient_of_its_weights():
 def test_nothing_at_all_may_run():
     net = NasBench1Shot1Supernet("S1", MACRO).eval()
     nothing = {name: chosen([[]] * len(alpha), alpha.shape[1], alpha) for name, alpha in net.alpha.items()}
-    torch.testing.assert_close(net(torch.randn(2, 3, 9, 9), nothing), net.classifier.bias.expand(2, -1))
+    torch.testing.assert_close(net(torch.randn(2, 3, 9, 9), mixtures=nothing), net.classifier.bias.expand(2, -1))
     dark = nothing | {"output": chosen([[4]], 5, net.alpha["output"])}  # a node without inputs and operations
     torch.testing.assert_close(net(torch.randn(2, 3, 9, 9), dark), net.classifier.bias.expand(2, -1))
 

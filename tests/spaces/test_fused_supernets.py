@@ -130,7 +130,7 @@ def test_a_single_path_runs_its_operations_only_and_equals_the_plain_net(space):
         pair.fused.eval()
         pair.plain.eval()
         with Convolutions() as counted:
-            output = pair.fused(pair.batch[0], path)
+            output = pair.fused(pair.batch[0], mixtures=path)
         if space == "nas-bench-201":
             torch.testing.assert_close(output, pair.plain(pair.batch[0]), rtol=1e-9, atol=1e-9)
             convolutions = sum((edge.op or "").startswith("nor_conv") for edge in architecture.cell.edges)
@@ -151,7 +151,7 @@ def test_a_darts_path_is_the_sum_of_its_operations():
     for cell in plain.cells:
         before, previous = previous, cell(before, previous, weights["reduce" if cell.reduces else "normal"])
     expected = plain.classifier(previous.mean(dim=(2, 3)))
-    torch.testing.assert_close(fused(pair.batch[0], path), expected, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(fused(pair.batch[0], mixtures=path), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_argmax_of_nas_bench_201_with_and_without_paths():

@@ -27,7 +27,7 @@ def test_every_space_makes_a_supernet_and_derives_an_architecture(name):
     net = found.supernet(found.macro.changed(depth=1 if name != "darts" else 3, channels=8, classes=4), in_channels=1)
     assert net(torch.randn(2, 1, 16, 16)).shape == (2, 4)
     architecture = net.architecture()
-    assert net(torch.randn(2, 1, 16, 16), net.path(architecture)).shape == (2, 4)
+    assert net(torch.randn(2, 1, 16, 16), mixtures=net.path(architecture)).shape == (2, 4)
 
 
 def test_unknown_space():

@@ -13,10 +13,11 @@ from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
 from torch.nn import functional
 
 from idarts.hypergrad.lean_functions import BatchNorm, Conv2d, Linear, ReLU, call
+from idarts.hypergrad.lean_pooling import LeanMaxPool2d
+from idarts.hypergrad.stock import must_be_stock
 
 Pair = int | tuple[int, ...] | list[int]
 Module = TypeVar("Module", bound=nn.Module)
@@ -25,7 +26,7 @@ _aten = torch.ops.aten
 
 
 def lean(module: Module) -> Module:
-    """Make every convolution, batch normalisation, ReLU and average pooling of a model lean, in place.
+    """Make every convolution, batch normalisation, ReLU and pooling of a model lean, in place.
 
     Only layers of exactly torch's classes change, and only their class does: parameters, buffers, hooks and
     `state_dict` stay the same objects.
@@ -179,23 +180,8 @@ _LEAN: dict[type[nn.Module], type[nn.Module]] = {
     nn.Conv2d: LeanConv2d,
     nn.ReLU: LeanReLU,
     nn.AvgPool2d: LeanAvgPool2d,
+    nn.MaxPool2d: LeanMaxPool2d,
 }
-
-
-def must_be_stock(x: Tensor, *others: Tensor | None) -> bool:
-    """Whether torch's own function must run: nothing to differentiate, or something else that rewrites operations."""
-    return (
-        not torch.is_grad_enabled()
-        or x.dim() != 4
-        or x.numel() == 0
-        or x.dtype not in (torch.float32, torch.float64)
-        or any(t is not None and t.dtype != x.dtype for t in others)
-        or x.device.type not in ("cpu", "cuda")
-        or torch.is_autocast_enabled(x.device.type)
-        or torch._C._functorch.peek_interpreter_stack() is not None
-        or forward_ad._current_level >= 0
-        or torch.compiler.is_compiling()
-    )
 
 
 def _padding(padding: Pair | str, weight: Tensor, stride: list[int], dilation: list[int]) -> list[int] | None:

@@ -1,5 +1,6 @@
 """Search spaces: supernets with weights and α, the networks of their architectures, and what those cost."""
 
+from idarts.spaces.choice import Choice, ChoiceSupernet, derive, tie
 from idarts.spaces.counting import CONVENTIONS, Counts, count, count_module
 from idarts.spaces.macro import MACROS, Macro
 from idarts.spaces.networks import network
@@ -11,6 +12,8 @@ __all__ = [
     "CONVENTIONS",
     "MACROS",
     "SPACES",
+    "Choice",
+    "ChoiceSupernet",
     "Counts",
     "Macro",
     "Mixture",
@@ -19,7 +22,9 @@ __all__ = [
     "Supernet",
     "count",
     "count_module",
+    "derive",
     "network",
     "softmax",
     "space",
+    "tie",
 ]

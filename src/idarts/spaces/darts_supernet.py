@@ -55,6 +55,8 @@ class DartsSupernet(Supernet):
         return Architecture("darts", {name: _discrete(alpha.detach().softmax(1)) for name, alpha in self.alpha.items()})
 
     def path(self, architecture: Architecture) -> dict[str, Mixture]:
+        if architecture.space != "darts":
+            raise InputError(f"an architecture of {architecture.space} is no path through the supernet of darts")
         return {
             name: chosen(_columns(name, cell), len(OP), self.alpha[name]) for name, cell in architecture.cells.items()
         }

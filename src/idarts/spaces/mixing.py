@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from idarts.hypergrad.lean import must_be_stock
+from idarts.hypergrad.stock import must_be_stock
 
 
 def mix(terms: Sequence[Tensor], weights: Tensor, rest: Sequence[Tensor] = ()) -> Tensor:

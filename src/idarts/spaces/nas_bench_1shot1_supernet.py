@@ -11,12 +11,13 @@ from idarts.arch import Architecture
 from idarts.arch.nas_bench_1shot1 import SPACE, from_choices, parents_of
 from idarts.arch.rules import NAS_BENCH_1SHOT1_PARENTS as PARENTS
 from idarts.errors import InputError
-from idarts.hypergrad.lean import conv2d, lean, must_be_stock, relu
+from idarts.hypergrad.lean import conv2d, lean, relu
 from idarts.hypergrad.lean_functions import Linear
+from idarts.hypergrad.lean_pooling import max_pool2d
+from idarts.hypergrad.stock import must_be_stock
 from idarts.spaces.fused import ParallelNorm
 from idarts.spaces.macro import Macro
 from idarts.spaces.mixing import mix
-from idarts.spaces.pooling import max_pool2d
 from idarts.spaces.relaxation import Mixture, Relaxation, chosen, one_hot, softmax
 from idarts.spaces.supernet import Supernet, channels_last
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from idarts.arch import Architecture
+from idarts.errors import InputError
 from idarts.spaces.relaxation import Mixture, Relaxation, softmax
 
 ALPHA_SCALE = 1e-3  # of the normal distribution that α starts from
@@ -23,7 +24,7 @@ class Supernet(nn.Module):
     """All architectures of a space in one network, mixed as `relaxation` says.
 
     `alpha` holds a matrix for each group of decisions. `forward(x)` mixes by the relaxation of α;
-    `forward(x, mixtures)` by given mixtures, as those of one architecture: `net(x, net.path(architecture))`.
+    `forward(x, mixtures=…)` by given ones, as those of a single path: `net(x, mixtures=net.path(architecture))`.
     """
 
     def __init__(self, alphas: Mapping[str, tuple[int, int]], relaxation: Relaxation = softmax) -> None:
@@ -46,8 +47,10 @@ class Supernet(nn.Module):
         """The relaxation of every α; a stochastic one draws anew at each call."""
         return {name: self.relaxation(alpha) for name, alpha in self.alpha.items()}
 
-    def forward(self, images: Tensor, mixtures: Mapping[str, Mixture] | None = None) -> Tensor:
+    def forward(self, images: Tensor, *, mixtures: Mapping[str, Mixture] | None = None) -> Tensor:
         """Logits of a batch of images."""
+        if images.dim() != 4:
+            raise InputError(f"images have shape {tuple(images.shape)}, expected (batch, channels, height, width)")
         images = images.contiguous(memory_format=torch.channels_last)
         return self.mixed(images, self.mixtures() if mixtures is None else mixtures)
 

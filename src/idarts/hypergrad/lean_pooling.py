@@ -4,11 +4,11 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-from idarts.hypergrad.lean import must_be_stock
 from idarts.hypergrad.lean_functions import Linear
+from idarts.hypergrad.stock import must_be_stock
 
 SLOW_CHANNELS = (1, 2, 3, 5, 6, 7)  # which torch pools one number at a time on a CPU, channels-last
 
@@ -27,6 +27,17 @@ def max_pool2d(x: Tensor, kernel: int, stride: int, padding: int = 0, ceil_mode:
     apply: Any = _MaxPool.apply
     y: Tensor = apply(x, kernel, stride, padding, ceil_mode)
     return y
+
+
+class LeanMaxPool2d(nn.MaxPool2d):
+    """`nn.MaxPool2d` with a cheap double backward; dilated, with unequal sides or with indices, it is torch's own."""
+
+    def forward(self, input: Tensor) -> Any:
+        window = self.kernel_size, self.stride, self.padding
+        if self.dilation != 1 or self.return_indices or not all(isinstance(part, int) for part in window):
+            return super().forward(input)
+        kernel, stride, padding = (int(part) for part in window if isinstance(part, int))
+        return max_pool2d(input, kernel, stride, padding, self.ceil_mode)
 
 
 class _MaxPool(torch.autograd.Function):
