@@ -163,7 +163,7 @@ def test_nothing_at_all_may_run():
     nothing = {name: chosen([[]] * len(alpha), alpha.shape[1], alpha) for name, alpha in net.alpha.items()}
     torch.testing.assert_close(net(torch.randn(2, 3, 9, 9), mixtures=nothing), net.classifier.bias.expand(2, -1))
     dark = nothing | {"output": chosen([[4]], 5, net.alpha["output"])}  # a node without inputs and operations
-    torch.testing.assert_close(net(torch.randn(2, 3, 9, 9), dark), net.classifier.bias.expand(2, -1))
+    torch.testing.assert_close(net(torch.randn(2, 3, 9, 9), mixtures=dark), net.classifier.bias.expand(2, -1))
 
 
 def test_known_alphas_give_the_known_architecture():
