@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from idarts.arch.rules import NAS_BENCH_201_EDGES, NAS_BENCH_201_OPS
 from idarts.spaces.macro import Macro
-from idarts.spaces.nas_bench_201_network import ResidualBlock
+from idarts.spaces.nas_bench_201_network import stages, stem
 from idarts.spaces.operations import operation
 
 
@@ -33,15 +33,10 @@ class PlainCell(nn.Module):
 class Plain201(nn.Module):
     def __init__(self, macro: Macro, in_channels: int = 3) -> None:
         super().__init__()
-        channels = macro.channels
         self.alpha = nn.ParameterDict({"cell": nn.Parameter(torch.zeros(6, 5))})
-        self.stem = nn.Sequential(nn.Conv2d(in_channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels))
-        self.body = nn.ModuleList()
-        for stage in range(3):
-            if stage:
-                self.body.append(ResidualBlock(channels, 2 * channels))
-                channels *= 2
-            self.body.extend(PlainCell(channels) for _ in range(macro.depth))
+        self.stem = stem(in_channels, macro)
+        blocks, channels = stages(macro, PlainCell)
+        self.body = nn.ModuleList(blocks)
         self.norm = nn.BatchNorm2d(channels)
         self.classifier = nn.Linear(channels, macro.classes)
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from idarts.arch.rules import DARTS_OPS
-from idarts.spaces.darts_network import stem
+from idarts.spaces.darts_network import cell_places, stem
 from idarts.spaces.macro import Macro
 from idarts.spaces.operations import FactorizedReduce, operation, relu_conv_bn
 
@@ -46,15 +46,10 @@ class PlainDarts(nn.Module):
     def __init__(self, macro: Macro, in_channels: int = 3) -> None:
         super().__init__()
         self.alpha = nn.ParameterDict({name: nn.Parameter(torch.zeros(14, 8)) for name in ("normal", "reduce")})
-        self.stem, before = stem(in_channels, macro)
-        previous, channels, previous_reduces = before, macro.channels, macro.large
-        self.cells = nn.ModuleList()
-        for position in range(macro.depth):
-            reduces = position in (macro.depth // 3, 2 * macro.depth // 3)
-            channels *= 2 if reduces else 1
-            self.cells.append(PlainCell(before, previous, channels, reduces, previous_reduces))
-            before, previous, previous_reduces = previous, channels * 4, reduces
-        self.classifier = nn.Linear(previous, macro.classes)
+        self.stem, width = stem(in_channels, macro)
+        places, widths = zip(*cell_places(macro, width, {"normal": 4, "reduce": 4}), strict=True)
+        self.cells = nn.ModuleList(PlainCell(*place) for place in places)
+        self.classifier = nn.Linear(widths[-1], macro.classes)
 
     def forward(self, images: Tensor) -> Tensor:
         weights = {name: alpha.softmax(1) for name, alpha in self.alpha.items()}

@@ -1,5 +1,8 @@
 """The network that DARTS trains from scratch with a found pair of cells, on CIFAR-sized and ImageNet-sized images."""
 
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
@@ -33,20 +36,15 @@ class DartsNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.drop_path = drop_path
-        self.stem, before = stem(in_channels, macro)
-        previous, channels, previous_reduces = before, macro.channels, macro.large
-        self.cells = nn.ModuleList()
+        self.stem, width = stem(in_channels, macro)
         self.auxiliary: nn.Module | None = None
         self.auxiliary_after = 2 * macro.depth // 3
-        for position in range(macro.depth):
-            reduces = position in (macro.depth // 3, 2 * macro.depth // 3)
-            channels *= 2 if reduces else 1
-            cell = architecture.cells["reduce" if reduces else "normal"]
-            self.cells.append(_Cell(cell, before, previous, channels, reduces, previous_reduces))
-            before, previous, previous_reduces = previous, channels * len(cell.output), reduces
-            if auxiliary and position == self.auxiliary_after:
-                self.auxiliary = _AuxiliaryHead(previous, macro.classes, macro.large)
-        self.classifier = nn.Linear(previous, macro.classes)
+        joined = {name: len(cell.output) for name, cell in architecture.cells.items()}
+        places, widths = zip(*cell_places(macro, width, joined), strict=True)
+        self.cells = nn.ModuleList(_Cell(architecture.cells[place.kind], *place) for place in places)
+        if auxiliary:
+            self.auxiliary = _AuxiliaryHead(widths[self.auxiliary_after], macro.classes, macro.large)
+        self.classifier = nn.Linear(widths[-1], macro.classes)
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Logits of a batch of images, and in training those of the auxiliary head, if there is one."""
@@ -58,6 +56,36 @@ class DartsNetwork(nn.Module):
                 extra = self.auxiliary(previous)
         logits: Tensor = self.classifier(previous.mean(dim=(2, 3)))
         return logits if extra is None else (logits, extra)
+
+
+class CellPlace(NamedTuple):
+    """What a cell needs to know of its place in the stack: widths of its inputs and its own, and who reduces."""
+
+    before: int
+    previous: int
+    channels: int
+    reduces: bool
+    previous_reduces: bool
+
+    @property
+    def kind(self) -> str:
+        return "reduce" if self.reduces else "normal"
+
+
+def cell_places(macro: Macro, width: int, joined: Mapping[str, int]) -> Iterator[tuple[CellPlace, int]]:
+    """The places from stem to classifier, each with the width of its output, `joined` nodes of a kind of cell.
+
+    >>> macro = Macro(depth=3, channels=4, classes=10, image=32)
+    >>> [(place.kind, width) for place, width in cell_places(macro, 12, {"normal": 4, "reduce": 4})]
+    [('normal', 16), ('reduce', 32), ('reduce', 64)]
+    """
+    before, previous, channels, previous_reduces = width, width, macro.channels, macro.large
+    for position in range(macro.depth):
+        reduces = position in (macro.depth // 3, 2 * macro.depth // 3)
+        channels *= 2 if reduces else 1
+        place = CellPlace(before, previous, channels, reduces, previous_reduces)
+        before, previous, previous_reduces = previous, channels * joined[place.kind], reduces
+        yield place, previous
 
 
 class _Cell(nn.Module):

@@ -9,7 +9,7 @@ from idarts.arch import Architecture, Cell, Edge
 from idarts.arch.rules import DARTS_OPS
 from idarts.errors import InputError
 from idarts.hypergrad.lean import lean
-from idarts.spaces.darts_network import stem
+from idarts.spaces.darts_network import cell_places, stem
 from idarts.spaces.fused import Block, Parallel, ParallelNorm, ParallelReduce
 from idarts.spaces.graph import Fan, FusedGraph, complete_edges
 from idarts.spaces.macro import Macro
@@ -33,15 +33,10 @@ class DartsSupernet(Supernet):
 
     def __init__(self, macro: Macro, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
         super().__init__({"normal": (len(EDGES), len(OP)), "reduce": (len(EDGES), len(OP))}, relaxation)
-        self.stem, before = stem(in_channels, macro)
-        previous, channels, previous_reduces = before, macro.channels, macro.large
-        self.cells = nn.ModuleList()
-        for position in range(macro.depth):
-            reduces = position in (macro.depth // 3, 2 * macro.depth // 3)
-            channels *= 2 if reduces else 1
-            self.cells.append(FusedCell(before, previous, channels, reduces, previous_reduces))
-            before, previous, previous_reduces = previous, channels * (NODES - INPUTS), reduces
-        self.classifier = nn.Linear(previous, macro.classes)
+        self.stem, width = stem(in_channels, macro)
+        places, widths = zip(*cell_places(macro, width, dict.fromkeys(self.alpha, NODES - INPUTS)), strict=True)
+        self.cells = nn.ModuleList(FusedCell(*place) for place in places)
+        self.classifier = nn.Linear(widths[-1], macro.classes)
         channels_last(lean(self))
 
     def mixed(self, images: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:

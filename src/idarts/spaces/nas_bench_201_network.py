@@ -1,5 +1,7 @@
 """NAS-Bench-201's network: three stages of one cell, with residual blocks that halve the image between them."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -19,14 +21,9 @@ class NasBench201Network(nn.Module):
 
     def __init__(self, architecture: Architecture, macro: Macro, in_channels: int = 3) -> None:
         super().__init__()
-        channels = macro.channels
-        self.stem = nn.Sequential(nn.Conv2d(in_channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels))
-        self.body = nn.Sequential()
-        for stage in range(3):
-            if stage:
-                self.body.append(ResidualBlock(channels, 2 * channels))
-                channels *= 2
-            self.body.extend(_Cell(architecture.cell, channels) for _ in range(macro.depth))
+        self.stem = stem(in_channels, macro)
+        blocks, channels = stages(macro, lambda channels: _Cell(architecture.cell, channels))
+        self.body = nn.Sequential(*blocks)
         self.norm = nn.BatchNorm2d(channels)
         self.classifier = nn.Linear(channels, macro.classes)
 
@@ -35,6 +32,33 @@ class NasBench201Network(nn.Module):
         features = torch.relu(self.norm(self.body(self.stem(images))))
         logits: Tensor = self.classifier(features.mean(dim=(2, 3)))
         return logits
+
+
+def stem(in_channels: int, macro: Macro) -> nn.Sequential:
+    """What makes the first cell's input of an image.
+
+    >>> stem(3, Macro(depth=1, channels=4, classes=10, image=32))(torch.zeros(1, 3, 8, 8)).shape
+    torch.Size([1, 4, 8, 8])
+    """
+    convolution = nn.Conv2d(in_channels, macro.channels, 3, padding=1, bias=False)
+    return nn.Sequential(convolution, nn.BatchNorm2d(macro.channels))
+
+
+def stages(macro: Macro, cell: Callable[[int], nn.Module]) -> tuple[list[nn.Module], int]:
+    """Three stages of cells of growing width with blocks between them, and the last width.
+
+    >>> blocks, channels = stages(Macro(depth=2, channels=4, classes=10, image=32), lambda channels: nn.Identity())
+    >>> len(blocks), channels
+    (8, 16)
+    """
+    blocks: list[nn.Module] = []
+    channels = macro.channels
+    for stage in range(3):
+        if stage:
+            blocks.append(ResidualBlock(channels, 2 * channels))
+            channels *= 2
+        blocks += [cell(channels) for _ in range(macro.depth)]
+    return blocks, channels
 
 
 class ResidualBlock(nn.Module):

@@ -11,7 +11,7 @@ from idarts.hypergrad.lean import lean, relu
 from idarts.spaces.fused import Block, Parallel
 from idarts.spaces.graph import Fan, FusedGraph
 from idarts.spaces.macro import Macro
-from idarts.spaces.nas_bench_201_network import ResidualBlock
+from idarts.spaces.nas_bench_201_network import stages, stem
 from idarts.spaces.operations import operation
 from idarts.spaces.relaxation import Mixture, Relaxation, one_hot, softmax
 from idarts.spaces.supernet import Supernet, channels_last
@@ -30,14 +30,9 @@ class NasBench201Supernet(Supernet):
 
     def __init__(self, macro: Macro, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
         super().__init__({"cell": (len(NAS_BENCH_201_EDGES), len(NAS_BENCH_201_OPS))}, relaxation)
-        channels = macro.channels
-        self.stem = nn.Sequential(nn.Conv2d(in_channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels))
-        self.body = nn.ModuleList()
-        for stage in range(3):
-            if stage:
-                self.body.append(ResidualBlock(channels, 2 * channels))
-                channels *= 2
-            self.body.extend(_cell(channels) for _ in range(macro.depth))
+        self.stem = stem(in_channels, macro)
+        blocks, channels = stages(macro, _cell)
+        self.body = nn.ModuleList(blocks)
         self.norm = nn.BatchNorm2d(channels)
         self.classifier = nn.Linear(channels, macro.classes)
         channels_last(lean(self))
