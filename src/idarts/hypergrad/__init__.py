@@ -3,6 +3,7 @@
 from idarts.hypergrad.conjugate_gradient import ConjugateGradient
 from idarts.hypergrad.estimate import Diagnostics, Estimate, hypergradient
 from idarts.hypergrad.implicit import Exact, FirstOrder, Identity, OneStep
+from idarts.hypergrad.layers import lean
 from idarts.hypergrad.lift import from_optimizer, lift
 from idarts.hypergrad.neumann import Neumann
 from idarts.hypergrad.nystrom import Nystrom
@@ -26,5 +27,6 @@ __all__ = [
     "TruncatedReverse",
     "from_optimizer",
     "hypergradient",
+    "lean",
     "lift",
 ]

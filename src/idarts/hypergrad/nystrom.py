@@ -6,6 +6,7 @@ import torch
 
 from idarts.hypergrad.implicit import Implicit, Solution, System
 from idarts.hypergrad.problem import require
+from idarts.hypergrad.vectors import drawn
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,7 @@ class Nystrom(Implicit):
 
     def solve(self, system: System) -> Solution:
         g, rank = system.g, min(self.rank, system.g.numel())
-        generator = torch.Generator(g.device).manual_seed(self.seed)
-        sketch = torch.randn(g.numel(), rank, dtype=g.dtype, device=g.device, generator=generator)
-        omega = torch.linalg.qr(sketch).Q
+        omega = torch.linalg.qr(drawn((g.numel(), rank), g, self.seed)).Q
         image = torch.stack([system.curvature(column) for column in omega.T], dim=1)
         core = omega.T @ image
         shift = (system.weight_decay + self.damping).expand_as(g)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from idarts.errors import InputError
-from idarts.hypergrad.vectors import length
+from idarts.hypergrad.vectors import drawn, length
 
 COLD_ITERATIONS, WARM_ITERATIONS = 20, 2
 
@@ -44,9 +44,7 @@ def power_iteration(product: Callable[[Tensor], Tensor], start: Tensor, iteratio
 def renewed(previous: Spectrum | None, product: Callable[[Tensor], Tensor], like: Tensor, every: int) -> Spectrum:
     """The estimate to use now: measured from nothing, renewed every so many calls, else a call older."""
     if previous is None:
-        generator = torch.Generator(like.device).manual_seed(0)  # its own, so the caller's random state stays
-        start = torch.randn(like.shape, dtype=like.dtype, device=like.device, generator=generator)
-        return power_iteration(product, start, COLD_ITERATIONS)
+        return power_iteration(product, drawn(like.shape, like, seed=0), COLD_ITERATIONS)
     if previous.vector.shape != like.shape:
         raise InputError(
             f"the running spectrum was measured on {previous.vector.numel()} weights, these are {like.numel()}; "

@@ -8,13 +8,13 @@ from torch import Tensor, nn
 from idarts.arch import Architecture, Cell, Edge
 from idarts.arch.rules import DARTS_OPS
 from idarts.errors import InputError
-from idarts.hypergrad.lean import lean
-from idarts.spaces.darts_network import cell_places, stem
+from idarts.hypergrad.layers import lean
+from idarts.spaces.darts_network import CellPlace, cell_places, stem
 from idarts.spaces.fused import Block, Parallel, ParallelNorm, ParallelReduce
 from idarts.spaces.graph import Fan, FusedGraph, complete_edges
 from idarts.spaces.macro import Macro
 from idarts.spaces.operations import FactorizedReduce, operation, relu_conv_bn
-from idarts.spaces.relaxation import Mixture, Relaxation, chosen, softmax
+from idarts.spaces.relaxation import Mixture, Relaxation, chosen, share_of, softmax
 from idarts.spaces.supernet import Supernet, channels_last
 
 INPUTS, NODES = 2, 6
@@ -35,7 +35,8 @@ class DartsSupernet(Supernet):
         super().__init__({"normal": (len(EDGES), len(OP)), "reduce": (len(EDGES), len(OP))}, relaxation)
         self.stem, width = stem(in_channels, macro)
         places, widths = zip(*cell_places(macro, width, dict.fromkeys(self.alpha, NODES - INPUTS)), strict=True)
-        self.cells = nn.ModuleList(FusedCell(*place) for place in places)
+        share = share_of(relaxation, macro.channels)
+        self.cells = nn.ModuleList(FusedCell(place, share) for place in places)
         self.classifier = nn.Linear(widths[-1], macro.classes)
         channels_last(lean(self))
 
@@ -85,8 +86,9 @@ def _columns(name: str, cell: Cell) -> list[list[int]]:
 class FusedCell(nn.Module):
     """Two inputs brought to one width, the graph of mixed edges, and its nodes side by side."""
 
-    def __init__(self, before: int, previous: int, channels: int, reduces: bool, previous_reduces: bool) -> None:
+    def __init__(self, place: CellPlace, share: int) -> None:
         super().__init__()
+        before, previous, channels, reduces, previous_reduces = place
         self.reduces = reduces
         self.preprocess0 = (
             FactorizedReduce(before, channels, affine=False)
@@ -98,7 +100,8 @@ class FusedCell(nn.Module):
             INPUTS,
             NODES,
             DARTS_OPS,
-            lambda source, members: _fan(channels, members, stride=2 if reduces and source < INPUTS else 1),
+            lambda source, members: _fan(channels // share, members, stride=2 if reduces and source < INPUTS else 1),
+            share,
         )
 
     def forward(self, before: Tensor, previous: Tensor, mixture: Mixture) -> Tensor:
@@ -122,7 +125,7 @@ def _fan(channels: int, members: int, stride: int) -> Fan:
         parallel["skip_connect"] = ParallelReduce(channels, members)
     else:
         shared["skip_connect"] = nn.Identity()
-    return Fan(parallel, shared)
+    return Fan(parallel, shared, stride)
 
 
 def _separable(kernel: int, stride: int) -> list[Block]:

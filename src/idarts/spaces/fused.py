@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from idarts.hypergrad.lean import batch_norm, conv2d, relu
+from idarts.hypergrad.layers import batch_norm, conv2d, relu
 
 EPS, MOMENTUM = 1e-5, 0.1
 

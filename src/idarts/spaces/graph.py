@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from idarts.hypergrad.lean import relu
+from idarts.hypergrad.layers import relu
 from idarts.spaces.mixing import mix
 from idarts.spaces.relaxation import Mixture
 
@@ -26,12 +27,16 @@ def complete_edges(inputs: int, nodes: int) -> tuple[tuple[int, int], ...]:
 class FusedGraph(nn.Module):
     """Nodes from inputs: each the sum over all edges into it of the mixture of `ops` on that edge.
 
-    `fan(source, members)` makes the operations on the `members` edges that leave a node.
+    `fan(source, members)` makes the operations on the `members` edges that leave a node. Where `share` is more than
+    one, only the first of so many equal parts of a node's channels go through them; the rest arrives as it is (pooled
+    if the operations halve the image), and the channels are shuffled, so that all take their turn.
     """
 
-    def __init__(self, inputs: int, nodes: int, ops: Sequence[str], fan: Callable[[int, int], "Fan"]) -> None:
+    def __init__(
+        self, inputs: int, nodes: int, ops: Sequence[str], fan: Callable[[int, int], "Fan"], share: int = 1
+    ) -> None:
         super().__init__()
-        self.inputs, self.nodes = inputs, nodes
+        self.inputs, self.nodes, self.share = inputs, nodes, share
         self.columns = {op: column for column, op in enumerate(ops)}
         self.rows = {edge: row for row, edge in enumerate(complete_edges(inputs, nodes))}
         self.fans = nn.ModuleList(fan(source, len(self._targets(source))) for source in range(nodes - 1))
@@ -41,16 +46,30 @@ class FusedGraph(nn.Module):
         states, ends = list(states), [End() for _ in range(self.nodes)]
         for source, fan in enumerate(self.fans):
             if source >= self.inputs:
-                states.append(ends[source].total(like=states[-1]))
-            targets = self._targets(source)
-            fan(
-                states[source],
-                mixture,
-                [self.rows[source, t] for t in targets],
-                self.columns,
-                [ends[t] for t in targets],
-            )
-        return [*states, ends[-1].total(like=states[-1])]
+                states.append(self._node(ends[source], states[-1]))
+            x, targets = states[source], self._targets(source)
+            rows, arrived = [self.rows[source, t] for t in targets], [ends[t] for t in targets]
+            if self.share > 1:
+                width = x.shape[1] // self.share
+                x, rest = x[:, :width].contiguous(memory_format=torch.channels_last), x[:, width:]
+                self._pass_by(rest, fan.stride, mixture, rows, arrived)
+            fan(x, mixture, rows, self.columns, arrived)
+        return [*states, self._node(ends[-1], states[-1])]
+
+    def _node(self, end: "End", like: Tensor) -> Tensor:
+        if self.share == 1:
+            return end.total(like)
+        total = end.total(like[:, : like.shape[1] // self.share])
+        passed = reduce(add, end.passing) if end.passing else torch.zeros_like(like[:, total.shape[1] :])
+        joined = torch.cat([total, passed], dim=1)
+        shuffled: Tensor = joined.unflatten(1, (self.share, -1)).transpose(1, 2).flatten(1, 2)
+        return shuffled
+
+    def _pass_by(self, rest: Tensor, stride: Any, mixture: Mixture, rows: list[int], ends: list["End"]) -> None:
+        rest = functional.max_pool2d(rest, 2, 2, ceil_mode=True) if stride == 2 else rest
+        for row, end in zip(rows, ends, strict=True):
+            if any(mixture.runs(row, column) for column in self.columns.values()):
+                end.passing.append(rest)
 
     def _targets(self, source: int) -> range:
         return range(max(source + 1, self.inputs), self.nodes)
@@ -62,6 +81,7 @@ class End:
 
     arriving: list[Tensor] = field(default_factory=list)
     scaled: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+    passing: list[Tensor] = field(default_factory=list)  # channels that no operation saw
 
     def total(self, like: Tensor) -> Tensor:
         """Their sum; zeros where nothing arrives."""
@@ -83,8 +103,9 @@ class Fan(nn.Module):
     nothing.
     """
 
-    def __init__(self, parallel: Mapping[str, nn.Module], shared: Mapping[str, nn.Module]) -> None:
+    def __init__(self, parallel: Mapping[str, nn.Module], shared: Mapping[str, nn.Module], stride: int = 1) -> None:
         super().__init__()
+        self.stride = stride
         self.parallel, self.shared = nn.ModuleDict(parallel), nn.ModuleDict(shared)
 
     def forward(

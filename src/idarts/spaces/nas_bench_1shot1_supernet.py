@@ -11,14 +11,14 @@ from idarts.arch import Architecture
 from idarts.arch.nas_bench_1shot1 import SPACE, from_choices, parents_of
 from idarts.arch.rules import NAS_BENCH_1SHOT1_PARENTS as PARENTS
 from idarts.errors import InputError
-from idarts.hypergrad.lean import conv2d, lean, relu
-from idarts.hypergrad.lean_functions import Linear
-from idarts.hypergrad.lean_pooling import max_pool2d
+from idarts.hypergrad.layer_functions import Linear
+from idarts.hypergrad.layers import conv2d, lean, relu
+from idarts.hypergrad.pooling import max_pool2d
 from idarts.hypergrad.stock import must_be_stock
 from idarts.spaces.fused import ParallelNorm
 from idarts.spaces.macro import Macro
 from idarts.spaces.mixing import mix
-from idarts.spaces.relaxation import Mixture, Relaxation, chosen, one_hot, softmax
+from idarts.spaces.relaxation import Mixture, Relaxation, chosen, one_hot, share_of, softmax
 from idarts.spaces.supernet import Supernet, channels_last
 
 OPS = ("maxpool3x3", "conv3x3-bn-relu", "conv1x1-bn-relu")
@@ -43,6 +43,8 @@ class NasBench1Shot1Supernet(Supernet):
         if str(variant) not in PARENTS:
             raise InputError(f"unknown variant {variant!r}, expected one of {', '.join(PARENTS)}")
         nodes, channels = len(PARENTS[variant]) - 1, macro.channels
+        if share_of(relaxation, channels) > 1:
+            raise InputError("partial channels need operations on edges; NAS-Bench-1Shot1 has them on nodes")
         if channels < nodes:
             raise InputError(
                 f"{channels} channels, expected at least {nodes}: one for each node in a cell of {variant}"

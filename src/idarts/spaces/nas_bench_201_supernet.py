@@ -7,13 +7,13 @@ from torch import Tensor, nn
 from idarts.arch import Architecture, nas_bench_201
 from idarts.arch.rules import NAS_BENCH_201_EDGES, NAS_BENCH_201_OPS
 from idarts.errors import InputError
-from idarts.hypergrad.lean import lean, relu
+from idarts.hypergrad.layers import lean, relu
 from idarts.spaces.fused import Block, Parallel
 from idarts.spaces.graph import Fan, FusedGraph
 from idarts.spaces.macro import Macro
 from idarts.spaces.nas_bench_201_network import stages, stem
 from idarts.spaces.operations import operation
-from idarts.spaces.relaxation import Mixture, Relaxation, one_hot, softmax
+from idarts.spaces.relaxation import Mixture, Relaxation, one_hot, share_of, softmax
 from idarts.spaces.supernet import Supernet, channels_last
 
 NODES = 4
@@ -31,7 +31,8 @@ class NasBench201Supernet(Supernet):
     def __init__(self, macro: Macro, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
         super().__init__({"cell": (len(NAS_BENCH_201_EDGES), len(NAS_BENCH_201_OPS))}, relaxation)
         self.stem = stem(in_channels, macro)
-        blocks, channels = stages(macro, _cell)
+        share = share_of(relaxation, macro.channels)
+        blocks, channels = stages(macro, lambda channels: _cell(channels, share))
         self.body = nn.ModuleList(blocks)
         self.norm = nn.BatchNorm2d(channels)
         self.classifier = nn.Linear(channels, macro.classes)
@@ -56,12 +57,13 @@ class NasBench201Supernet(Supernet):
         return {"cell": one_hot(columns, len(NAS_BENCH_201_OPS), self.alpha["cell"])}
 
 
-def _cell(channels: int) -> FusedGraph:
+def _cell(channels: int, share: int) -> FusedGraph:
     def fan(_source: int, members: int) -> Fan:
+        width = channels // share
         kernels = {"nor_conv_1x1": 1, "nor_conv_3x3": 3}
         return Fan(
-            {op: Parallel(channels, members, [Block(kernel)]) for op, kernel in kernels.items()},
-            {op: operation(op, channels) for op in ("skip_connect", "avg_pool_3x3")},
+            {op: Parallel(width, members, [Block(kernel)]) for op, kernel in kernels.items()},
+            {op: operation(op, width) for op in ("skip_connect", "avg_pool_3x3")},
         )
 
-    return FusedGraph(1, NODES, NAS_BENCH_201_OPS, fan)
+    return FusedGraph(1, NODES, NAS_BENCH_201_OPS, fan, share)

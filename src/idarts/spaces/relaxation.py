@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from idarts.errors import InputError
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -32,6 +34,39 @@ def softmax(alpha: Tensor) -> Mixture:
     tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
     """
     return Mixture(alpha.softmax(dim=-1))
+
+
+@dataclass(frozen=True)
+class PartialChannels:
+    """PC-DARTS: of every node's channels only one in `share` goes through the operations, the others pass them by.
+
+    `base` says how the options are mixed. A supernet with operations on its edges reads `share` when it is built.
+
+    >>> PartialChannels(share=4)(torch.zeros(1, 2)).weights
+    tensor([[0.5000, 0.5000]])
+    """
+
+    share: int = 4
+    base: Relaxation = softmax
+
+    def __post_init__(self) -> None:
+        if self.share < 2:
+            raise InputError(f"share={self.share}, expected at least 2: one in so many channels is searched")
+
+    def __call__(self, alpha: Tensor) -> Mixture:
+        return self.base(alpha)
+
+
+def share_of(relaxation: Relaxation, channels: int) -> int:
+    """How many channels stand for one that goes through the operations; they must divide evenly.
+
+    >>> share_of(softmax, 10), share_of(PartialChannels(2), 10)
+    (1, 2)
+    """
+    share = relaxation.share if isinstance(relaxation, PartialChannels) else 1
+    if channels % share:
+        raise InputError(f"one in {share} of {channels} channels is no whole number; change share or channels")
+    return share
 
 
 def one_hot(choices: list[int], options: int, like: Tensor) -> Mixture:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from idarts.hypergrad.lean_pooling import max_pool2d
+from idarts.hypergrad.pooling import max_pool2d
 
 LAYOUTS = [torch.channels_last, torch.contiguous_format]
 

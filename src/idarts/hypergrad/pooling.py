@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from idarts.hypergrad.lean_functions import Linear
+from idarts.hypergrad.layer_functions import Linear
 from idarts.hypergrad.stock import must_be_stock
 
 SLOW_CHANNELS = (1, 2, 3, 5, 6, 7)  # which torch pools one number at a time on a CPU, channels-last

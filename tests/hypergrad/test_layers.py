@@ -14,7 +14,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from idarts.hypergrad.lean import (
+from idarts.hypergrad.layers import (
     LeanAvgPool2d,
     LeanBatchNorm2d,
     LeanConv2d,

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from idarts.hypergrad.lean_functions import BatchNorm, Conv2d, Linear, ReLU, call
-from idarts.hypergrad.lean_pooling import LeanMaxPool2d
+from idarts.hypergrad.layer_functions import BatchNorm, Conv2d, Linear, ReLU, call
+from idarts.hypergrad.pooling import LeanMaxPool2d
 from idarts.hypergrad.stock import must_be_stock
 
 Pair = int | tuple[int, ...] | list[int]
