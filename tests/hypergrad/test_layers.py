@@ -385,3 +385,16 @@ def test_torch_func_and_forward_mode_work() -> None:
 def test_an_empty_batch_is_stock() -> None:
     x = torch.zeros(0, 3, 4, 4)
     assert LeanConv2d(3, 2, 3)(x).shape == (0, 2, 2, 2)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_an_expanded_weight(layout):
+    """One number for all channels, as α is: torch's kernel reads past the end of such a tensor."""
+    torch.manual_seed(0)
+    x = torch.randn(4, 8, 16, 16).contiguous(memory_format=layout).requires_grad_()
+    scale, shift = torch.tensor(0.7, requires_grad=True), torch.tensor(0.2, requires_grad=True)
+    grads = []
+    for weight, bias in ((scale.expand(8), shift.expand(8)), (scale.repeat(8), shift.repeat(8))):
+        y = batch_norm(x, None, None, weight, bias, training=True)
+        grads.append(torch.autograd.grad(y.pow(3).sum(), (x, scale, shift)))
+    torch.testing.assert_close(*grads)

@@ -14,7 +14,7 @@ from idarts import InputError
 from idarts.arch import parse, sample
 from idarts.hypergrad import Neumann, hypergradient, lift
 from idarts.hypergrad.products import ExactProducts
-from idarts.spaces import Macro
+from idarts.spaces import Macro, Mixture
 from idarts.spaces.darts_supernet import DartsSupernet
 from idarts.spaces.nas_bench_201_supernet import NasBench201Supernet
 
@@ -138,6 +138,26 @@ def test_a_single_path_runs_its_operations_only_and_equals_the_plain_net(space):
         with Convolutions() as everything:
             pair.fused(pair.batch[0])
         assert counted.channels < everything.channels
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradients_of_a_path_in_training_are_those_of_the_plain_net(dtype):
+    pair = Pair("nas-bench-201", dtype)
+
+    def plain(weights):
+        x = pair.plain.stem(pair.batch[0])
+        for block in pair.plain.body:
+            x = block(x, weights) if isinstance(block, plain_201.PlainCell) else block(x)
+        return pair.plain.classifier(torch.relu(pair.plain.norm(x)).mean(dim=(2, 3)))
+
+    for seed in range(20):
+        path = pair.fused.path(sample("nas-bench-201", Random(seed)))["cell"]
+        weights = path.weights.clone().requires_grad_()
+        logits = pair.fused(pair.batch[0], mixtures={"cell": Mixture(weights, path.active)}), plain(weights)
+        grads = [torch.autograd.grad(cross_entropy(out, pair.batch[1]), weights)[0] for out in logits]
+        ran = torch.tensor(path.active)  # what does not run has no gradient here
+        tolerance = 1e-9 if dtype == torch.float64 else 1e-3
+        torch.testing.assert_close(grads[0][ran], grads[1][ran], rtol=tolerance, atol=tolerance)
 
 
 def test_a_darts_path_is_the_sum_of_its_operations():

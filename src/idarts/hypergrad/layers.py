@@ -64,6 +64,8 @@ def batch_norm(
         return functional.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
     if training and x.numel() == x.shape[1]:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {x.size()}")
+    # Torch's channels-last kernel reads an expanded weight past its end.
+    weight, bias = (None if t is None else t.contiguous() for t in (weight, bias))
     y: Tensor = call(BatchNorm, x, weight, bias, running_mean, running_var, training, momentum, eps)
     return y
 

@@ -44,9 +44,10 @@ class FusedGraph(nn.Module):
     def forward(self, states: Sequence[Tensor], mixture: Mixture) -> list[Tensor]:
         """The states of all nodes, given those of the inputs."""
         states, ends = list(states), [End() for _ in range(self.nodes)]
+        like = states[0][:, :, :: self.fans[0].stride, :: self.fans[0].stride]  # a node, in shape
         for source, fan in enumerate(self.fans):
             if source >= self.inputs:
-                states.append(self._node(ends[source], states[-1]))
+                states.append(self._node(ends[source], like))
             x, targets = states[source], self._targets(source)
             rows, arrived = [self.rows[source, t] for t in targets], [ends[t] for t in targets]
             if self.share > 1:
@@ -54,7 +55,7 @@ class FusedGraph(nn.Module):
                 x, rest = x[:, :width].contiguous(memory_format=torch.channels_last), x[:, width:]
                 self._pass_by(rest, fan.stride, mixture, rows, arrived)
             fan(x, mixture, rows, self.columns, arrived)
-        return [*states, self._node(ends[-1], states[-1])]
+        return [*states, self._node(ends[-1], like)]
 
     def _node(self, end: "End", like: Tensor) -> Tensor:
         if self.share == 1:
