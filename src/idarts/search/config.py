@@ -1,0 +1,108 @@
+"""The settings of a search, as plain data. The defaults are the paper's, but for γ and the curvature it follows."""
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from idarts.errors import InputError
+from idarts.hypergrad import FirstOrder, Method, Neumann
+
+
+@dataclass(frozen=True)
+class Weights:
+    """SGD on the supernet's weights w, its learning rate falling by a cosine over the budget."""
+
+    rate: float = 0.025
+    last_rate: float = 0.001
+    momentum: float = 0.9
+    nesterov: bool = True
+    decay: float = 5e-4
+    clip: float = 5.0  # largest norm of a gradient; 0 clips nothing
+    warmup: int = 0  # weight steps before the first α step
+
+
+@dataclass(frozen=True)
+class Alpha:
+    """Adam on the architecture parameters α."""
+
+    rate: float = 3e-4
+    betas: tuple[float, float] = (0.5, 0.999)
+    decay: float = 1e-3
+
+
+@dataclass(frozen=True)
+class Hypergradient:
+    """How α's gradient is taken: K terms of the series with γ a number, the weights' `rate`, or `auto`."""
+
+    order: Literal["first", "implicit"] = "implicit"
+    terms: int = 2
+    step: float | Literal["auto", "rate"] = "auto"
+    curvature: Literal["hessian", "gauss_newton"] = "gauss_newton"  # a minibatch Hessian is indefinite
+    damping: float = 0.0
+    products: Literal["exact", "finite_difference"] = "exact"
+
+    def method(self, rate: float) -> Method:
+        """The method of the bilevel core, at the weights' present learning rate."""
+        if self.order == "first":
+            return FirstOrder()
+        step = rate if self.step == "rate" else self.step
+        return Neumann(self.terms, step, damping=self.damping, curvature=self.curvature, products=self.products)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Algorithm 1: T = `inner_steps` weight steps, then one α step, `rounds` times."""
+
+    rounds: int = 100
+    inner_steps: int = 4
+    batch: int = 64
+    seed: int = 0
+    weights: Weights = field(default_factory=Weights)
+    alpha: Alpha = field(default_factory=Alpha)
+    hypergradient: Hypergradient = field(default_factory=Hypergradient)
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "inner_steps", "batch"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise InputError(f"{name} is {value!r}, expected a whole number of at least 1")
+
+    def to_data(self) -> dict[str, Any]:
+        """JSON types only, for a run's record.
+
+        >>> Config(rounds=3).to_data()["hypergradient"]["step"]
+        'auto'
+        """
+        return asdict(self)
+
+
+# A search method is a point on independent axes; its name only stands for settings.
+METHODS: dict[str, dict[str, Any]] = {
+    "idarts": {},
+    "darts": {"inner_steps": 1, "hypergradient": {"terms": 0, "step": "rate"}},
+    "darts-first-order": {"inner_steps": 1, "hypergradient": {"order": "first"}},
+}
+
+
+def config(method: str = "idarts", **changes: Any) -> Config:
+    """The settings of a method by name, with changes; a group's changes come as a dict.
+
+    >>> config("darts", rounds=10).hypergradient.terms
+    0
+    >>> config(alpha={"rate": 0.01}).alpha.rate
+    0.01
+    """
+    if method not in METHODS:
+        raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
+    result = Config()
+    for changed in (METHODS[method], changes):
+        result = _changed(result, changed)
+    return result
+
+
+def _changed(settings: Any, changes: dict[str, Any]) -> Any:
+    values: dict[str, Any] = {}
+    for name, value in changes.items():
+        if name not in settings.__dataclass_fields__:
+            raise InputError(f"unknown setting {name!r}; there are {', '.join(settings.__dataclass_fields__)}")
+        values[name] = _changed(getattr(settings, name), value) if isinstance(value, dict) else value
+    return replace(settings, **values)

@@ -1,0 +1,200 @@
+"""Algorithm 1: against a hand-written loop, against DARTS step by step, resumed to the bit, with numbers that fail."""
+
+import math
+from itertools import islice
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from idarts import InputError, NotFiniteError
+from idarts.data import Batches, load, split
+from idarts.search import Search, checkpoint, config
+from idarts.spaces import space
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return split(load("digits").train, 0.5, seed=0)
+
+
+def begin(parts, method="idarts", **changes):
+    torch.manual_seed(3)
+    found = space("nas-bench-201")
+    net = found.supernet(found.macro.changed(depth=1, channels=4), in_channels=1)
+    train, valid = (Batches(part, 16, seed=seed) for seed, part in enumerate(parts))
+    return Search(net, train, valid, config(method, **changes))
+
+
+def same(one, other):
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other
+
+
+def second_order_darts(search, rounds):
+    """w ← w − ξ∇L_train; then α by ∇_α L_val − ξ ∇²_{αw}L_train ∇_w L_val, by autograd alone, Adam and SGD by hand."""
+    net, a, w = search.net, search.a, search.w
+    moments, buffers = None, None
+    weights, alpha = search.settings.weights, search.settings.alpha
+    for t in range(rounds):
+        rate = weights.last_rate + (weights.rate - weights.last_rate) * 0.5 * (1 + math.cos(math.pi * t / rounds))
+        images, labels = next(search.train)
+        grads = torch.autograd.grad(cross_entropy(net(images), labels), w)
+        norm = torch.sqrt(sum((g**2).sum() for g in grads))
+        grads = [
+            g * min(1.0, weights.clip / (norm.item() + 1e-6)) + weights.decay * p for g, p in zip(grads, w, strict=True)
+        ]
+        buffers = grads if buffers is None else [weights.momentum * b + g for b, g in zip(buffers, grads, strict=True)]
+        with torch.no_grad():
+            for p, g, b in zip(w, grads, buffers, strict=True):
+                p.sub_(rate * (g + weights.momentum * b))
+        rate = weights.last_rate + (weights.rate - weights.last_rate) * 0.5 * (1 + math.cos(math.pi * (t + 1) / rounds))
+        statistics = {name: buffer.clone() for name, buffer in net.named_buffers()}
+        (xt, yt), (xv, yv) = next(search.train), next(search.valid)
+        *outer, direct = torch.autograd.grad(cross_entropy(net(xv), yv), (*w, *a))
+        inner = torch.autograd.grad(cross_entropy(net(xt), yt), w, create_graph=True)
+        (mixed,) = torch.autograd.grad(inner, a, outer)
+        for name, buffer in net.named_buffers():
+            buffer.copy_(statistics[name])
+        g = direct - rate * mixed + alpha.decay * a[0].detach()
+        m, v = moments or (torch.zeros_like(g), torch.zeros_like(g))
+        m, v = alpha.betas[0] * m + (1 - alpha.betas[0]) * g, alpha.betas[1] * v + (1 - alpha.betas[1]) * g**2
+        moments = m, v
+        with torch.no_grad():
+            mean, spread = m / (1 - alpha.betas[0] ** (t + 1)), v / (1 - alpha.betas[1] ** (t + 1))
+            a[0].sub_(alpha.rate * mean / (spread.sqrt() + 1e-8))
+
+
+def test_one_step_and_no_terms_is_second_order_darts_step_by_step(parts):
+    for rounds in (1, 2, 4):
+        changes = {"rounds": rounds, "alpha": {"rate": 0.01}}
+        ours, by_hand = begin(parts, "darts", **changes), begin(parts, "darts", **changes)
+        list(ours.rounds())
+        second_order_darts(by_hand, rounds)
+        torch.testing.assert_close(ours.a[0], by_hand.a[0], rtol=1e-4, atol=1e-6)
+        for one, other in zip(ours.w, by_hand.w, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_weights_learn_and_alpha_moves(parts):
+    search = begin(parts, rounds=40, alpha={"rate": 0.05}, weights={"rate": 0.1})
+    start = search.a[0].detach().clone()
+    rounds = list(search.rounds())
+    assert sum(r.train_loss for r in rounds[-5:]) < 0.7 * sum(r.train_loss for r in rounds[:5])
+    assert (search.a[0] - start).abs().max() > 0.1
+    assert rounds[-1].entropy < rounds[0].entropy
+    assert [r.gradient_evaluations for r in rounds] == sorted(r.gradient_evaluations for r in rounds)
+    assert rounds[-1].rate == pytest.approx(0.001, rel=0.1)
+
+
+def test_the_same_seed_gives_the_same_bits(parts):
+    states = []
+    for _ in range(2):
+        search = begin(parts, rounds=3)
+        list(search.rounds())
+        states.append(search.state_dict())
+    assert same(*states)
+
+
+@pytest.mark.parametrize("stop", [1, 3, 5])
+def test_resuming_is_bit_exact(parts, tmp_path, stop):
+    """45 batches to an epoch, five a round: none of these stops is at the end of one."""
+    changes = {"rounds": 7, "weights": {"warmup": 3}, "hypergradient": {"step": "auto"}}
+    whole = begin(parts, **changes)
+    log = list(whole.rounds())
+    first = begin(parts, **changes)
+    part = list(islice(first.rounds(), stop))
+    checkpoint.save(tmp_path, first.number, first.state_dict())
+    torch.manual_seed(999)
+    resumed = begin(parts, **changes)
+    number, state, problems = checkpoint.latest(tmp_path)
+    assert (number, problems) == (stop, [])
+    resumed.load_state_dict(state)
+    assert part + list(resumed.rounds()) == log
+    assert same(resumed.state_dict(), whole.state_dict())
+
+
+def test_rounds_that_are_not_finite_are_skipped_then_end_the_search(parts):
+    search = begin(parts, rounds=20)
+    good = search.valid
+
+    class Spoilt:
+        """Every validation batch from the third on is NaN."""
+
+        taken = 0
+
+        def __next__(self):
+            self.taken += 1
+            images, labels = next(good)
+            return images * (math.nan if self.taken > 2 else 1.0), labels
+
+    search.valid = Spoilt()
+    rounds = search.rounds()
+    assert all(found.norm is not None for found in islice(rounds, 2))
+    settled = search.a[0].detach().clone()
+    assert all(found.norm is None for found in islice(rounds, 4))
+    with pytest.raises(NotFiniteError, match=r"5 rounds in a row.*round 7"):
+        next(rounds)
+    assert torch.equal(search.a[0], settled)
+
+
+class TestCheckpoints:
+    def test_the_last_two_are_kept(self, tmp_path):
+        for number in (1, 2, 3, 10):
+            checkpoint.save(tmp_path, number, {"x": torch.tensor(number)})
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["00000003.pt", "00000010.pt"]
+        assert checkpoint.latest(tmp_path)[0] == 10
+        assert checkpoint.latest(tmp_path / "nothing") is None
+
+    @pytest.mark.parametrize("damage", [b"", b"not a checkpoint", None])
+    def test_a_damaged_one_falls_back_to_the_one_before(self, tmp_path, damage):
+        for number in (1, 2):
+            path = checkpoint.save(tmp_path, number, {"x": torch.tensor(number)})
+        path.write_bytes(path.read_bytes()[:200] if damage is None else damage)
+        number, state, problems = checkpoint.latest(tmp_path)
+        assert (number, state["x"].item(), len(problems)) == (1, 1, 1)
+        assert "is damaged, or not one of ours" in problems[0]
+
+    def test_nothing_in_a_foreign_file_runs(self, tmp_path):
+        class Evil:
+            def __reduce__(self):
+                return (open, (str(tmp_path / "ran"), "w"))
+
+        torch.save({"format": checkpoint.FORMAT, "number": 1, "state": Evil()}, tmp_path / "00000001.pt")
+        with pytest.raises(InputError, match=r"no checkpoint .* can be used"):
+            checkpoint.latest(tmp_path)
+        assert not (tmp_path / "ran").exists()
+
+    def test_another_kind_of_file(self, tmp_path):
+        torch.save({"weights": torch.zeros(2)}, tmp_path / "00000001.pt")
+        with pytest.raises(InputError, match="not one of a search by this version"):
+            checkpoint.load(tmp_path / "00000001.pt")
+
+    def test_a_full_disk_leaves_the_old_one_and_nothing_else(self, tmp_path, monkeypatch):
+        checkpoint.save(tmp_path, 1, {"x": torch.zeros(2)})
+
+        def full(*_):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("os.fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            checkpoint.save(tmp_path, 2, {"x": torch.zeros(2)})
+        assert [p.name for p in tmp_path.iterdir()] == ["00000001.pt"]
+
+
+def test_settings_by_name():
+    assert config("darts").inner_steps == 1
+    assert config("darts-first-order").hypergradient.order == "first"
+    with pytest.raises(InputError, match="unknown method 'dart'"):
+        config("dart")
+    with pytest.raises(InputError, match="unknown setting 'roundz'"):
+        config(roundz=3)
+    with pytest.raises(InputError, match="unknown setting 'rat'"):
+        config(alpha={"rat": 3})
+    with pytest.raises(InputError, match="rounds is 0"):
+        config(rounds=0)
