@@ -95,7 +95,8 @@ def test_a_mistake_is_one_line_and_exit_code_2(capsys, arguments, message):
 def test_wrong_usage_is_exit_code_2(capsys, arguments):
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (2, "")
-    assert "error" in err
+    assert err.startswith("idarts: ")
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["show", "--help"]])

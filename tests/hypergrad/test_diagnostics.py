@@ -118,7 +118,7 @@ class TestAutomaticStep:
             estimate = run(problem, Neumann(2, "auto", refresh=3), spectrum=spectrum)
             spectrum = estimate.spectrum
             assert estimate.diagnostics.contraction < 1  # at once: growth makes it measure again
-        assert estimate.diagnostics.step == pytest.approx(1 / (3 * CONDITION), rel=0.05)
+        assert estimate.diagnostics.step == pytest.approx(1 / (3 * CONDITION), rel=0.1)
 
     def test_on_a_network_against_the_dense_spectrum(self):
         _, inner, outer, w, a, _ = mixture_problem(tracked=False)

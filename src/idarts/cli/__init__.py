@@ -1,9 +1,14 @@
-"""The command line: a thin shell. Each command is a module with `add_arguments(parser)` and `run(args)`.
+"""The command line: a thin shell. Each command is a module with `add_arguments(parser)` and `run(args)`, and where
+its defaults depend on what was typed, as with presets, `set_defaults(parser, arguments)`.
 
 Exit codes: 0 done, 1 a failure, 2 a user's mistake, 130 interrupted. A traceback only with `--debug`.
 """
 
+import difflib
+import re
 import sys
+import warnings
+from argparse import ArgumentError
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -16,7 +21,9 @@ if TYPE_CHECKING:
 
 # command → (module, one line of help). A module is imported only when its command is called: `--help` stays quick.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "search": ("idarts.cli.search", "Search an architecture, or go on with a search."),
     "arch": ("idarts.cli.arch", "List, show, draw and convert architectures."),
+    "report": ("idarts.cli.report", "Write a run's report: one HTML file that opens offline."),
 }
 
 
@@ -30,7 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
     try:
-        _run([argument for argument in arguments if argument != "--debug"])
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning  # type: ignore[assignment] # takes more than it is given, on purpose
+            _run([argument for argument in arguments if argument != "--debug"])
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
     except KeyboardInterrupt:
@@ -48,21 +57,29 @@ def _run(arguments: list[str]) -> None:
     if arguments == ["--version"]:
         print(f"idarts {__version__}")
         return
+    arguments = [_with_underscores(argument) for argument in arguments]
     command = next((argument for argument in arguments if argument in COMMANDS), None)
-    parser = _parser(command)
+    parser, options = _parser(command, arguments)
     if not arguments:
         parser.print_help()
         return
-    args = parser.parse_args(arguments)
+    try:
+        args = parser.parse_args(arguments)
+    except ArgumentError as error:
+        raise InputError(_explained(_one_line(error), arguments, options)) from error
     if command:
         import_module(COMMANDS[command][0]).run(args[command])
 
 
-def _parser(command: str | None) -> "ArgumentParser":
+def _parser(command: str | None, arguments: list[str]) -> tuple["ArgumentParser", list[str]]:
+    """The parser, and the options that the command has."""
     from jsonargparse import ArgumentParser  # noqa: PLC0415 (keeps `import idarts` and `--version` quick)
 
+    options: list[str] = []
     parser = ArgumentParser(
         prog="idarts",
+        exit_on_error=False,
+        allow_abbrev=False,
         description="Search neural architectures by gradients (iDARTS), and trust what came out.",
         epilog="`idarts COMMAND --help` explains a command.",
     )
@@ -71,11 +88,40 @@ def _parser(command: str | None) -> "ArgumentParser":
     if COMMANDS:
         commands = parser.add_subcommands(dest="command", required=True)
         for name, (module, summary) in COMMANDS.items():
-            subparser = ArgumentParser(description=summary)
+            subparser = ArgumentParser(description=summary, exit_on_error=False, allow_abbrev=False)
             commands.add_subcommand(name, subparser, help=summary)
             if name == command:
-                import_module(module).add_arguments(subparser)
-    return parser
+                found = import_module(module)
+                found.add_arguments(subparser)
+                if hasattr(found, "set_defaults"):
+                    found.set_defaults(subparser, arguments)
+                options = list(subparser._option_string_actions)
+    return parser, options
+
+
+def _with_underscores(argument: str) -> str:
+    """`--print-config` for `--print_config`: fields are Python names, people type dashes."""
+    name, equals, value = argument.partition("=")
+    return f"--{name[2:].replace('-', '_')}{equals}{value}" if name.startswith("--") else argument
+
+
+def _explained(message: str, arguments: list[str], options: list[str]) -> str:
+    """An unknown option's nearest neighbour, where there is one."""
+    names = [argument.partition("=")[0] for argument in arguments if argument.startswith("--")]
+    for name in names:
+        if options and name not in options:
+            near = difflib.get_close_matches(name, options, n=1)
+            return f"unknown option {name}" + (f"; did you mean {near[0]}?" if near else "; --help lists all options")
+    found = re.fullmatch(r'Parser key "(.+?)": Expected an? (.+)\. Got value: (.*)', message)
+    if found is None:
+        return message
+    key, kind, value = found.groups()
+    kind = re.sub(r"<class '(.+?)'>", r"\1", kind)
+    return f"--{key} is {value!r}, expected {kind}"
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"idarts: warning: {message}", file=sys.stderr)
 
 
 def _one_line(error: Exception) -> str:

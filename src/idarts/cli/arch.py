@@ -20,7 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """An action and what it needs."""
     actions = parser.add_subcommands(dest="action", required=True)
     for action, (summary, add, _) in _ACTIONS.items():
-        subparser = ArgumentParser(description=f"{summary}.")
+        subparser = ArgumentParser(description=f"{summary}.", exit_on_error=False, allow_abbrev=False)
         actions.add_subcommand(action, subparser, help=summary)
         add(subparser)
 

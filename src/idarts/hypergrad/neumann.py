@@ -9,8 +9,10 @@ from torch import Tensor
 
 from idarts.hypergrad.implicit import Implicit, Solution, System
 from idarts.hypergrad.problem import require, require_step
-from idarts.hypergrad.spectrum import renewed
+from idarts.hypergrad.spectrum import WARM_ITERATIONS, power_iteration, renewed
 from idarts.hypergrad.vectors import PerParameter, length
+
+RENEWALS = 5  # of the eigenvalue in one call, when terms grow with γ = 1/λ
 
 
 @dataclass(frozen=True)
@@ -47,21 +49,27 @@ class Neumann(Implicit):
         spectrum = system.spectrum
         if self.step == "auto":
             spectrum = renewed(spectrum, product, system.g, self.refresh)
-            solution = self._series(system, 1 / length(spectrum.eigenvalue))
-            if spectrum.age and _diverged(solution):  # the curvature has grown since it was measured
-                spectrum = renewed(spectrum, product, system.g, every=1)
-                solution = self._series(system, 1 / length(spectrum.eigenvalue))
+            solution, last = self._series(system, 1 / length(spectrum.eigenvalue))
+            for _ in range(RENEWALS):
+                if not _diverged(solution):
+                    break
+                look = spectrum.vector + last / length(last)  # a term that grows points where to look
+                newer = power_iteration(product, look, WARM_ITERATIONS)
+                if bool(newer.eigenvalue < 1.05 * spectrum.eigenvalue.abs()):
+                    break  # the estimate was right: what grows is negative curvature
+                spectrum = newer  # the curvature has grown since it was measured
+                solution, last = self._series(system, 1 / length(spectrum.eigenvalue))
         else:
             step = system.products.layout.diagonal(self.step, "step")
-            solution = self._series(system, step)
+            solution, _ = self._series(system, step)
             if _diverged(solution):  # the largest safe γ follows from the eigenvalue
                 scale = step / step.mean()  # γ as a diagonal belongs to the operator
                 spectrum = renewed(spectrum, lambda v: scale * product(v), system.g, self.refresh)
         solution.spectrum = spectrum
         return solution
 
-    def _series(self, system: System, step: Tensor) -> Solution:
-        """Σ (I − γH)^k γg; with γ a diagonal D it is Σ (I − DH)^k Dg."""
+    def _series(self, system: System, step: Tensor) -> tuple[Solution, Tensor]:
+        """Σ (I − γH)^k γg, and its last term; with γ a diagonal D it is Σ (I − DH)^k Dg."""
         term = step * system.g
         total, used, lengths = term, 0, [length(term)]
         for _ in range(self.terms):
@@ -75,7 +83,7 @@ class Neumann(Implicit):
         solution = Solution(total, terms=used, step=step)
         if self.terms:
             solution.measures["contraction"] = torch.stack([b / a for a, b in pairwise(lengths)]).max()
-        return solution
+        return solution, term
 
 
 def _diverged(solution: Solution) -> bool:

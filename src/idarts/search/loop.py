@@ -40,6 +40,8 @@ class Round:
     rate: float  # of the weights
     entropy: float  # of α's softmax, mean over decisions, 1 for uniform
     gradient_evaluations: float  # so far
+    train_accuracy: float | None = None
+    valid_accuracy: float | None = None
     norm: float | None = None  # of the hypergradient
     implicit_share: float | None = None
     contraction: float | None = None
@@ -78,9 +80,9 @@ class Search:
         while self.weight_steps < self.settings.weights.warmup:
             self._weight_step()
         while self.number < self.settings.rounds:
-            losses = torch.stack([self._weight_step() for _ in range(self.settings.inner_steps)])
+            seen = torch.stack([self._weight_step() for _ in range(self.settings.inner_steps)]).mean(dim=0)
             self.number += 1
-            yield self._alpha_step(losses.mean())
+            yield self._alpha_step(seen)
 
     def state_dict(self) -> dict[str, Any]:
         """Tensors and plain values only, so that loading it never runs anything."""
@@ -120,7 +122,8 @@ class Search:
     def _weight_step(self) -> Tensor:
         """One SGD step on one training batch; only w's gradients are taken, so nothing gathers in α's."""
         images, labels = next(self.train)
-        loss = cross_entropy(self.net(images), labels)
+        logits = self.net(images)
+        loss = cross_entropy(logits, labels)
         grads = torch.autograd.grad(loss, self.w, allow_unused=True)
         for parameter, grad in zip(self.w, grads, strict=True):
             parameter.grad = grad
@@ -132,18 +135,24 @@ class Search:
         self.weight_optimizer.zero_grad()
         self.weight_steps += 1
         self.gradient_evaluations += 1
-        return loss.detach()
+        return torch.stack([loss.detach(), _accuracy(logits, labels)])
 
-    def _alpha_step(self, train_loss: Tensor) -> Round:
-        """One Adam step by the hypergradient on one training and one validation batch."""
+    def _alpha_step(self, train: Tensor) -> Round:
+        """One Adam step by the hypergradient on one training and one validation batch; `train`: loss and accuracy."""
         inner = lift(self.net, cross_entropy, next(self.train), self.w, self.a)
-        outer = lift(self.net, cross_entropy, next(self.valid), self.w, self.a)
+        accuracies: list[Tensor] = []
+
+        def watched(logits: Tensor, labels: Tensor) -> Tensor:
+            accuracies.append(_accuracy(logits, labels))
+            return cross_entropy(logits, labels)
+
+        outer = lift(self.net, watched, next(self.valid), self.w, self.a)
         method = self.settings.hypergradient.method(self.rate())
         entropy = _entropy(self.a)
         try:
             estimate = hypergradient(inner, outer, self.w, self.a, method, spectrum=self.spectrum)
         except NotFiniteError:
-            return self._skip(train_loss, entropy)
+            return self._skip(train, entropy)
         estimate.write_grad(self.a)
         self.alpha_optimizer.step()
         self.alpha_optimizer.zero_grad()
@@ -151,21 +160,24 @@ class Search:
         facts = estimate.diagnostics
         self.gradient_evaluations += facts.gradient_evaluations
         norm = torch.cat([grad.reshape(-1) for grad in estimate.grads]).norm()
-        train, valid, length = torch.stack([train_loss, estimate.outer_loss, norm]).tolist()
+        valid = torch.stack([estimate.outer_loss, accuracies[-1]])
+        train_loss, train_accuracy, valid_loss, valid_accuracy, length = torch.cat([train, valid, norm[None]]).tolist()
         return Round(
             number=self.number,
-            train_loss=train,
-            valid_loss=valid,
+            train_loss=train_loss,
+            valid_loss=valid_loss,
             rate=self.rate(),
             entropy=entropy,
             gradient_evaluations=self.gradient_evaluations,
+            train_accuracy=train_accuracy,
+            valid_accuracy=valid_accuracy,
             norm=length,
             implicit_share=facts.implicit_share,
             contraction=facts.contraction,
             step=facts.step,
         )
 
-    def _skip(self, train_loss: Tensor, entropy: float) -> Round:
+    def _skip(self, train: Tensor, entropy: float) -> Round:
         """α stays where it is; too many such rounds in a row end the search."""
         self.bad_rounds += 1
         if self.bad_rounds >= PATIENCE:
@@ -175,12 +187,16 @@ class Search:
             )
         return Round(
             number=self.number,
-            train_loss=train_loss.item(),
+            train_loss=train[0].item(),
             valid_loss=math.nan,
             rate=self.rate(),
             entropy=entropy,
             gradient_evaluations=self.gradient_evaluations,
         )
+
+
+def _accuracy(logits: Tensor, labels: Tensor) -> Tensor:
+    return (logits.detach().argmax(dim=1) == labels).float().mean()
 
 
 def _entropy(alphas: tuple[torch.nn.Parameter, ...]) -> float:

@@ -1,0 +1,146 @@
+"""An endless stream of batches that can be stopped anywhere and goes on to the bit.
+
+All that is random in an epoch (order, crops, flips, squares) is drawn at its start, by a generator of the stream's own,
+and moved to the device once. So a step draws nothing and waits for nothing, the stream does not depend on the device or
+on the number of workers, and its state is the generator's at the start of the epoch and the number of batches since.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from idarts.data.augment import NONE, Augment, Draws, draw, render
+from idarts.data.fetch import Fetch, Fetched, fetch_from
+from idarts.data.record import Part
+from idarts.errors import InputError
+
+STATE = ("generator", "epoch", "position", "images", "size")
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What was drawn for one epoch."""
+
+    order: Tensor
+    draws: Draws  # on the device, entry i for the i-th image of the epoch
+    seed: int  # for datasets that draw for themselves
+
+
+class Batches(Iterator[tuple[Tensor, Tensor]]):
+    """Batches of a part: `next(batches)` always works and gives (x, y) on the device, normalised, channels last.
+
+    `epoch` counts the epochs that are complete, `position` the batches since, `len` the batches in an epoch.
+    In-memory parts move to the device as a whole if they fit; lazy ones are read by `workers` processes.
+
+    >>> from idarts.data import CIFAR, load
+    >>> batches = Batches(load("digits").train, 64, seed=1, augment=CIFAR)
+    >>> x, y = next(batches)
+    >>> x.shape, y.shape, batches.epoch, batches.position, len(batches)
+    (torch.Size([64, 1, 8, 8]), torch.Size([64]), 0, 1, 22)
+    >>> state = batches.state_dict()
+    >>> there = next(batches)[0]
+    >>> again = Batches(load("digits").train, 64, augment=CIFAR)
+    >>> again.load_state_dict(state)
+    >>> torch.equal(next(again)[0], there)
+    True
+    """
+
+    def __init__(
+        self,
+        part: Part,
+        size: int,
+        *,
+        seed: int = 0,
+        augment: Augment = NONE,
+        shuffle: bool = True,
+        drop_last: bool = True,
+        device: "str | torch.device" = "cpu",
+        workers: int = 2,
+    ) -> None:
+        self.part, self.size, self.augment = part, _checked(size, part, drop_last), augment
+        self.shuffle, self.drop_last, self.device = shuffle, drop_last, torch.device(device)
+        self.epoch, self.position = 0, 0
+        self._generator = torch.Generator().manual_seed(seed)
+        self._start = self._generator.get_state()
+        self._plan: _Plan | None = None
+        self._fetch: Fetch = fetch_from(part, self.device, workers)
+        self._incoming: Iterator[Fetched] = iter(())
+        std = torch.tensor(part.std, dtype=torch.float64)
+        self._scale = (1 / (255 * std)).float().to(self.device)
+        self._shift = (-torch.tensor(part.mean, dtype=torch.float64) / std).float().to(self.device)
+
+    def __len__(self) -> int:
+        whole, rest = divmod(len(self.part), self.size)
+        return whole + (rest > 0 and not self.drop_last)
+
+    def __next__(self) -> tuple[Tensor, Tensor]:
+        plan = self._plan or self._begin()
+        pixels, labels, kept = next(self._incoming)
+        here = slice(self.position * self.size, (self.position + 1) * self.size)
+        draws = {name: drawn[..., here] for name, drawn in plan.draws.items()}
+        if kept is not None:
+            draws = {name: drawn[..., kept] for name, drawn in draws.items()}
+        self.position += 1
+        if self.position == len(self):
+            self.epoch, self.position, self._plan = self.epoch + 1, 0, None
+            self._start = self._generator.get_state()
+        return render(pixels, self.augment, draws, self._scale, self._shift), labels
+
+    def one_epoch(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """The batches up to the end of this epoch: all of them where none was taken yet.
+
+        >>> from idarts.data import load
+        >>> test = Batches(load("digits").test, 100, shuffle=False, drop_last=False)
+        >>> [len(y) for x, y in test.one_epoch()], test.epoch
+        ([100, 100, 100, 59], 1)
+        """
+        epoch = self.epoch
+        while self.epoch == epoch:
+            yield next(self)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the stream stands: tensors and integers only. It costs a copy of five kilobytes."""
+        values = (self._start.clone(), self.epoch, self.position, len(self.part), self.size)
+        return dict(zip(STATE, values, strict=True))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state` was taken. The part and the settings must be the ones of then; numbers are checked."""
+        missing = [key for key in STATE if key not in state]
+        if missing:
+            raise InputError(f"this is no state of a stream of batches: it lacks {', '.join(missing)}")
+        images, size, position = state["images"], state["size"], state["position"]
+        if (images, size) != (len(self.part), self.size):
+            raise InputError(
+                f"the state is of {images} images in batches of {size}, but this stream has {len(self.part)} images in "
+                f"batches of {self.size}; use the same data, split and batch size"
+            )
+        if not 0 <= position < len(self) or state["epoch"] < 0:
+            raise InputError(f"the state stands at batch {position} of an epoch of {len(self)}; it is damaged")
+        try:
+            self._generator.set_state(state["generator"].cpu())
+        except (RuntimeError, TypeError, AttributeError):
+            raise InputError("the generator in the state of this stream is damaged; use another checkpoint") from None
+        self.epoch, self.position = state["epoch"], position
+        self._start, self._plan = self._generator.get_state(), None
+
+    def _begin(self) -> _Plan:
+        """Draw the epoch, and ask for its batches from the present position on."""
+        count, (_, height, width) = len(self.part), self.part.shape
+        order = torch.randperm(count, generator=self._generator) if self.shuffle else torch.arange(count)
+        draws = draw(self.augment, count, height, width, self._generator)
+        seed = int(torch.randint(0, 2**62, (), generator=self._generator))
+        self._plan = _Plan(order, {name: drawn.to(self.device) for name, drawn in draws.items()}, seed)
+        chunks = list(order.split(self.size))[self.position : len(self)]
+        self._incoming = self._fetch(chunks, seed)
+        return self._plan
+
+
+def _checked(size: int, part: Part, drop_last: bool) -> int:
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        raise InputError(f"the batch size is {size!r}, expected a positive integer")
+    if size > len(part) and drop_last:
+        raise InputError(f"a batch of {size} is larger than the split of {len(part)} images; give a smaller batch size")
+    return size

@@ -1,0 +1,131 @@
+"""Where a stream's pixels come from: memory, or worker processes."""
+
+import random
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from idarts.data.record import Images, LazyImages, Part
+from idarts.errors import InputError
+
+# Pixels (N, H, W, C) and labels, on the device, and where some images could not be read, the places of the others.
+Fetched: TypeAlias = tuple[Tensor, Tensor, Tensor | None]
+# From the indices of each batch to come, and the seed of the epoch.
+Fetch: TypeAlias = Callable[[Sequence[Tensor], int], Iterator[Fetched]]
+DEVICE_SHARE = 0.25  # of a device's free memory that one part may take
+
+
+def fetch_from(part: Part, device: torch.device, workers: int) -> Fetch:
+    """How to get batches of a part onto a device.
+
+    >>> from idarts.data import load
+    >>> fetch = fetch_from(load("digits").train, torch.device("cpu"), workers=0)
+    >>> [tuple(pixels.shape) for pixels, labels, _ in fetch([torch.tensor([4, 2])], 0)]
+    [(2, 8, 8, 1)]
+    """
+    if isinstance(part, Images):
+        return _from_memory(part, device)
+    return _from_workers(part, device, workers)
+
+
+def _from_memory(part: Images, device: torch.device) -> Fetch:
+    pixels, labels = part.images.permute(0, 2, 3, 1).contiguous(), part.labels
+    if _fits(pixels, device):
+        pixels, labels = pixels.to(device), labels.to(device)
+
+    def fetch(chunks: Sequence[Tensor], _seed: int) -> Iterator[Fetched]:
+        # One transfer for the epoch; its pieces are views.
+        order = torch.cat(list(chunks)).to(pixels.device)
+        for chunk in order.split([len(chunk) for chunk in chunks]):
+            yield _to(pixels.index_select(0, chunk), device), _to(labels.index_select(0, chunk), device), None
+
+    return fetch
+
+
+def _from_workers(part: LazyImages, device: torch.device, workers: int) -> Fetch:
+    """One loader for all epochs, so that its workers stay; what they read next is put into its list of batches."""
+    upcoming: list[list[tuple[int, int]]] = []
+    loader: DataLoader[Any] = DataLoader(
+        _Seeded(part.dataset),
+        batch_sampler=upcoming,
+        num_workers=workers,
+        collate_fn=_stack,
+        persistent_workers=workers > 0,
+        generator=torch.Generator(),  # its own, or it would draw from the global one
+    )
+
+    damaged: set[str] = set()
+
+    def fetch(chunks: Sequence[Tensor], seed: int) -> Iterator[Fetched]:
+        upcoming[:] = [[(index, seed) for index in chunk.tolist()] for chunk in chunks]
+        for (pixels, kept, errors), chunk in zip(loader, chunks, strict=True):
+            if not errors:
+                yield _to(pixels, device), _to(part.labels[chunk], device), None
+                continue
+            _count(errors, damaged, part, len(kept))
+            yield _to(pixels, device), _to(part.labels[chunk[kept]], device), _to(kept, device)
+
+    return fetch
+
+
+def _count(errors: list[str], damaged: set[str], part: LazyImages, left: int) -> None:
+    """Warn when the first damaged image is met, stop when they are too many."""
+    if not damaged and part.unreadable:
+        warnings.warn(f"{errors[0]}; it is left out, and so are others up to {part.unreadable:.0%}", stacklevel=2)
+    damaged.update(errors)
+    if len(damaged) > part.unreadable * len(part) or not left:
+        many = f"{len(damaged)} of {len(part)} images cannot be read; the last: " if len(damaged) > 1 else ""
+        raise InputError(many + errors[-1])
+
+
+class _Seeded(Dataset[Tensor | str]):
+    """Gives every item a seed of its own, so that random transforms do not depend on which worker runs them, nor when.
+
+    The generators of the process are put back: without workers it is the caller's. What is wrong with an item comes as
+    text, because an error from a worker would arrive with a traceback in its message.
+    """
+
+    def __init__(self, dataset: Dataset[Tensor]) -> None:
+        self.dataset = dataset
+
+    def __getitem__(self, key: tuple[int, int]) -> Tensor | str:
+        index, epoch_seed = key
+        before = random.getstate(), np.random.get_state()
+        with torch.random.fork_rng(devices=[]):
+            seed = random.Random(f"{epoch_seed} {index}").getrandbits(63)
+            torch.default_generator.manual_seed(seed)
+            random.seed(seed)
+            np.random.seed(seed % 2**32)
+            try:
+                return self.dataset[index]
+            except InputError as error:
+                return str(error)
+            finally:
+                random.setstate(before[0])
+                np.random.set_state(before[1])
+
+
+def _stack(items: list[Tensor | str]) -> tuple[Tensor, Tensor, list[str]]:
+    """Pixels, the places in the batch that they stand for, and what was wrong with the others."""
+    images = {place: item.permute(1, 2, 0) for place, item in enumerate(items) if isinstance(item, Tensor)}
+    pixels = torch.stack(list(images.values())) if images else torch.empty(0)
+    return pixels, torch.tensor(list(images), dtype=torch.int64), [item for item in items if isinstance(item, str)]
+
+
+def _fits(pixels: Tensor, device: torch.device) -> bool:
+    if device.type != "cuda":
+        return True
+    free, _ = torch.cuda.mem_get_info(device)
+    return pixels.numel() < DEVICE_SHARE * free
+
+
+def _to(tensor: Tensor, device: torch.device) -> Tensor:
+    """Without waiting for the device: only pinned memory can be copied while the host goes on."""
+    if tensor.device == device or device.type != "cuda" or tensor.is_cuda:
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)

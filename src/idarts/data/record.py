@@ -1,0 +1,125 @@
+"""What every source becomes: parts (images and labels) and the data set they belong to."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, TypeVar
+
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset, Subset
+
+Statistics: TypeAlias = tuple[float, ...]  # one number per channel, on the scale 0…1
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """A part of a data set that lies in memory: train, valid or test."""
+
+    images: Tensor  # uint8 (N, C, H, W)
+    labels: Tensor  # int64 (N,)
+    mean: Statistics
+    std: Statistics
+    indices: Tensor | None = None  # where its images stood in the part it was taken from; None: it is a whole
+    rule: Mapping[str, Any] = field(default_factory=dict)  # how it was taken, as JSON types
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height, width of one image."""
+        _, channels, height, width = self.images.shape
+        return channels, height, width
+
+
+@dataclass(frozen=True, eq=False)
+class LazyImages:
+    """A part that is read while it is used. `dataset[i]` is an image, a uint8 tensor of `shape`; labels are known."""
+
+    dataset: Dataset[Tensor]
+    labels: Tensor
+    shape: tuple[int, int, int]
+    mean: Statistics
+    std: Statistics
+    unreadable: float = 0.0  # share of the images that may turn out to be damaged; they are left out of their batches
+    indices: Tensor | None = None
+    rule: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+Part: TypeAlias = Images | LazyImages
+SomePart = TypeVar("SomePart", bound=Part)
+
+
+@dataclass(frozen=True, eq=False)
+class ImageData:
+    """A data set to search on. `valid` is there only where the source has its own; `split` makes one of `train`."""
+
+    train: Part
+    test: Part | None
+    classes: tuple[str, ...]
+    source: str
+    statistics: str  # where mean and std come from
+    valid: Part | None = None
+
+    @property
+    def mean(self) -> Statistics:
+        return self.train.mean
+
+    @property
+    def std(self) -> Statistics:
+        return self.train.std
+
+    def describe(self, **parts: Part) -> dict[str, Any]:
+        """All that a run should record of its data, as JSON types; `parts` are those the run made itself.
+
+        >>> from idarts.data import load, split
+        >>> digits = load("digits")
+        >>> train, valid = split(digits.train, 0.5, seed=3)
+        >>> record = digits.describe(search=train, valid=valid)
+        >>> record["source"], record["image"], record["parts"]["valid"]["size"], record["parts"]["valid"]["rule"]
+        ('digits', [1, 8, 8], 719, {'split': 0.5, 'seed': 3, 'part': 1})
+        """
+        own = {"train": self.train, "valid": self.valid, "test": self.test}
+        every = {name: part for name, part in {**own, **parts}.items() if part is not None}
+        return {
+            "source": self.source,
+            "classes": list(self.classes),
+            "image": list(self.train.shape),
+            "mean": list(self.mean),
+            "std": list(self.std),
+            "statistics": self.statistics,
+            "parts": {name: _describe_part(part, len(self.classes)) for name, part in every.items()},
+        }
+
+
+def take(part: SomePart, indices: Tensor, rule: Mapping[str, Any]) -> SomePart:
+    """The images at `indices` as a part of its own.
+
+    >>> from idarts.data import load
+    >>> few = take(load("digits").train, torch.tensor([5, 7]), {"why": "an example"})
+    >>> len(few), few.indices.tolist()
+    (2, [5, 7])
+    """
+    labels = part.labels[indices]
+    if isinstance(part, Images):
+        # Index in the order in which the pixels lie: one memory copy per image.
+        pixels = part.images.permute(0, 2, 3, 1)[indices].permute(0, 3, 1, 2)
+        return replace(part, images=pixels, labels=labels, indices=indices, rule=rule)
+    return replace(part, dataset=Subset(part.dataset, indices.tolist()), labels=labels, indices=indices, rule=rule)
+
+
+def _describe_part(part: Part, classes: int) -> dict[str, Any]:
+    """The indices themselves would be most of a run's record: rule and seed make them again, the digest proves it."""
+    found: dict[str, Any] = {
+        "size": len(part),
+        "per_class": torch.bincount(part.labels, minlength=classes).tolist(),
+        "in_memory": isinstance(part, Images),
+    }
+    if part.indices is not None:
+        digest = hashlib.sha256(part.indices.to(torch.int64).numpy().tobytes()).hexdigest()
+        found |= {"rule": dict(part.rule), "indices_sha256": digest}
+    return found

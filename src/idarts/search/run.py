@@ -1,0 +1,235 @@
+"""A search from settings to a run folder: what `idarts search` does.
+
+The folder holds `config.json`, `metrics.jsonl` (a line a round), `checkpoints/`, and at the end `result.json`.
+"""
+
+import fcntl
+import json
+import platform
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from idarts._version import __version__
+from idarts.arch import Architecture, to_data
+from idarts.arch.files import write_whole
+from idarts.data import CIFAR, NONE, Batches, load, split
+from idarts.errors import InputError
+from idarts.search import checkpoint
+from idarts.search.config import Config
+from idarts.search.loop import Round, Search
+from idarts.spaces import space
+
+
+@dataclass(frozen=True)
+class RunConfig(Config):
+    """All settings of a run: those of the search, and what it searches on and with."""
+
+    space: str = "nas-bench-201"
+    method: str = "idarts"
+    data: str = "digits"
+    data_root: str | None = None  # else IDARTS_DATA
+    image: int | None = None  # side to which images are resized
+    depth: int | None = None  # of the supernet, else the space's own
+    channels: int | None = None
+    valid: float = 0.5  # share of the training images that α sees
+    augment: bool = True  # crop and flip, where images are large enough
+    device: str = "auto"
+    checkpoint_rounds: int = 100
+    checkpoint_minutes: float = 5.0
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found: the architecture, its rounds, and where all of it lies."""
+
+    architecture: Architecture
+    rounds: list[dict[str, Any]]
+    path: Path
+
+
+class Interrupted(KeyboardInterrupt):
+    """The run was asked to stop, and wrote a checkpoint first."""
+
+
+Watch = Callable[[Round, "Search"], None]
+
+
+def run(
+    settings: RunConfig, out: Path, *, resume: bool = False, overwrite: bool = False, watch: Watch | None = None
+) -> SearchResult:
+    """Search, or go on with a search, in the folder `out`; `watch` is told of every round.
+
+    An existing run is never overwritten unasked. SIGINT and SIGTERM end the round, write a checkpoint, and raise
+    `Interrupted`.
+    """
+    with _claimed(out, resume, overwrite), _asked_to_stop() as asked:
+        search, description = _prepare(settings)
+        if resume:
+            _go_on(search, out, settings)
+        else:
+            write_whole(out / "config.json", _json(asdict(settings)))
+        seconds = _spent(out)
+        started = saved = time.monotonic()
+        with (out / "metrics.jsonl").open("a") as log:
+            for found in search.rounds():
+                now = time.monotonic()
+                log.write(_line(found, search, seconds + now - started))
+                log.flush()
+                if watch:
+                    watch(found, search)
+                due = now - saved >= 60 * settings.checkpoint_minutes or found.number % settings.checkpoint_rounds == 0
+                if due or asked:
+                    checkpoint.save(out / "checkpoints", search.number, search.state_dict())
+                    saved = now
+                if asked:
+                    raise Interrupted(found.number)
+        return _finish(settings, search, out, description)
+
+
+def _prepare(settings: RunConfig) -> tuple[Search, dict[str, Any]]:
+    """Data, supernet and search, all seeded."""
+    torch.manual_seed(settings.seed)
+    device = settings.device
+    if device == "auto":
+        device = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"  # type: ignore[union-attr]
+    data = load(settings.data, settings.data_root, image=settings.image)
+    train, valid = split(data.train, 1 - settings.valid, seed=settings.seed)
+    channels, height, _ = data.train.shape
+    found = space(settings.space)
+    macro = found.macro.changed(
+        depth=settings.depth, channels=settings.channels, classes=len(data.classes), image=height
+    )
+    net = found.supernet(macro, in_channels=channels).to(device)
+    augment = CIFAR if settings.augment and height >= 16 else NONE
+    inner, outer = (
+        Batches(part, settings.batch, seed=2 * settings.seed + which, augment=augment, device=device)
+        for which, part in enumerate((train, valid))
+    )
+    return Search(net, inner, outer, settings), data.describe(search=train, valid=valid)
+
+
+def _finish(settings: RunConfig, search: Search, out: Path, description: dict[str, Any]) -> SearchResult:
+    rounds = _log(out)
+    architecture = search.net.architecture()
+    result = {
+        "space": settings.space,
+        "method": settings.method,
+        "seed": settings.seed,
+        "architecture": to_data(architecture),
+        "alpha": {name: alpha.tolist() for name, alpha in search.net.alpha.items()},
+        "metrics": rounds[-1] if rounds else {},
+        "gradient_evaluations": search.gradient_evaluations,
+        "seconds": _spent(out),
+        "config": asdict(settings),
+        "data": description,
+        "device": str(search.a[0].device),
+        "versions": {"idarts": __version__, "python": platform.python_version(), "torch": torch.__version__},
+    }
+    write_whole(out / "result.json", _json(result))
+    return SearchResult(architecture, rounds, out)
+
+
+def _go_on(search: Search, out: Path, settings: RunConfig) -> None:
+    """Load the last good checkpoint, and forget what the log says of later rounds."""
+    before = json.loads((out / "config.json").read_text())
+    changed = sorted(
+        name for name, value in asdict(settings).items() if json.loads(json.dumps(value)) != before.get(name)
+    )
+    if changed:
+        raise InputError(f"{out} was searched with another {changed[0]}; resume with the settings of its config.json")
+    found = checkpoint.latest(out / "checkpoints")
+    number = 0
+    if found is not None:
+        number, state, _ = found
+        search.load_state_dict(state)
+    kept = [json.dumps(line) + "\n" for line in _log(out) if line["number"] <= number]
+    write_whole(out / "metrics.jsonl", "".join(kept).encode())
+
+
+def _line(found: Round, search: Search, seconds: float) -> str:
+    alpha = {name: [[round(x, 5) for x in row] for row in values.tolist()] for name, values in search.net.alpha.items()}
+    return json.dumps({**asdict(found), "seconds": round(seconds, 3), "alpha": alpha}) + "\n"
+
+
+def _log(out: Path) -> list[dict[str, Any]]:
+    """The rounds on record; a last line that a kill cut short does not count."""
+    path = out / "metrics.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    rounds = []
+    for line in lines:
+        try:
+            rounds.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return rounds
+
+
+def _spent(out: Path) -> float:
+    rounds = _log(out)
+    return float(rounds[-1]["seconds"]) if rounds else 0.0
+
+
+def _json(data: dict[str, Any]) -> bytes:
+    return (json.dumps(data, indent=1) + "\n").encode()
+
+
+@contextmanager
+def _claimed(out: Path, resume: bool, overwrite: bool) -> Iterator[None]:
+    """The folder, for this process alone."""
+    there = (out / "config.json").exists()
+    if resume and not there:
+        raise InputError(f"{out} holds no run to resume; leave out --resume to begin one")
+    if there and not resume and not overwrite:
+        raise InputError(f"{out} holds a run already; continue it with --resume, or replace it with --overwrite")
+    if out.exists() and not there and (not out.is_dir() or any(p.name != ".lock" for p in out.iterdir())):
+        raise InputError(f"{out} is there and is no run; name a new folder with --out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        lock = (out / ".lock").open("w")
+    except OSError as error:
+        raise InputError(f"the folder {out} cannot be written: {error.strerror}; name another one with --out") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                f"{out} is in use by another search; wait for it, or name another folder with --out"
+            ) from None
+        if overwrite:
+            _clear(out)
+        yield
+
+
+def _clear(out: Path) -> None:
+    for path in [
+        *out.glob("checkpoints/*.pt"),
+        *(out / name for name in ("config.json", "metrics.jsonl", "result.json")),
+    ]:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[list[int]]:
+    """A list that is no longer empty once SIGINT or SIGTERM came."""
+    asked: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        asked.append(number)
+
+    try:
+        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread: whoever is there handles signals
+        before = {}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

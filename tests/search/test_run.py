@@ -1,0 +1,174 @@
+"""Runs as a user has them: real processes, killed for real, resumed to the bit; folders in use, taken or read-only."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from random import Random
+
+import pytest
+import torch
+
+from idarts.arch import parse
+from idarts.cli import main
+from idarts.search import checkpoint
+
+SMALL = ["--preset", "smoke", "--channels", "4", "--batch", "16", "--rounds", "14", "--checkpoint-rounds", "2"]
+
+
+def command(out, *more):
+    return [sys.executable, "-m", "idarts", "search", *SMALL, "--out", str(out), *more]
+
+
+def finish(out, *more):
+    return subprocess.run(command(out, *more), capture_output=True, text=True, check=False, env=one_thread())
+
+
+def one_thread():
+    return os.environ | {"OMP_NUM_THREADS": "1"}
+
+
+def log(out):
+    """The log without the time that it took."""
+    return [
+        {key: value for key, value in json.loads(line).items() if key != "seconds"}
+        for line in (out / "metrics.jsonl").read_text().splitlines()
+    ]
+
+
+def stop_after(out, rounds, number):
+    """Start a run, send it a signal once so many rounds are on record, and wait for its end."""
+    process = subprocess.Popen(
+        command(out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=one_thread()
+    )
+    metrics = out / "metrics.jsonl"
+    for _ in range(1200):
+        if process.poll() is not None or (metrics.exists() and metrics.read_text().count("\n") >= rounds):
+            break
+        time.sleep(0.05)
+    process.send_signal(number)
+    shown = process.communicate(timeout=60)
+    return process.returncode, shown
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    out = tmp_path_factory.mktemp("whole") / "run"
+    done = finish(out)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_a_run_leaves_what_it_should(whole):
+    result = json.loads((whole / "result.json").read_text())
+    assert result["space"] == "nas-bench-201"
+    assert parse(str(whole)).space == "nas-bench-201"  # a run folder is accepted wherever an architecture is
+    assert len(log(whole)) == 14
+    assert [path.name for path in sorted((whole / "checkpoints").iterdir())] == ["00000012.pt", "00000014.pt"]
+    assert result["config"]["rounds"] == 14
+    assert set(result["versions"]) >= {"idarts", "python", "torch"}
+    assert torch.tensor(result["alpha"]["cell"]).shape == (6, 5)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_killed_at_a_random_moment_and_resumed_to_the_bit(whole, tmp_path, seed):
+    out, rounds = tmp_path / "run", Random(seed).randint(2, 12)
+    code, _ = stop_after(out, rounds, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    kept = checkpoint.latest(out / "checkpoints")
+    assert kept is not None
+    assert kept[0] >= rounds - 2  # no more is lost than the steps since the last checkpoint
+    done = finish(out, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert log(out) == log(whole)
+    final = [checkpoint.latest(folder / "checkpoints")[1]["net"] for folder in (out, whole)]
+    assert all(torch.equal(final[0][key], final[1][key]) for key in final[1])
+    assert not [path for path in out.rglob("*") if path.name.startswith(".") and path.name != ".lock"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_stop_it_writes_a_checkpoint_and_says_how_to_continue(whole, tmp_path, number):
+    out = tmp_path / "run"
+    code, (shown, errors) = stop_after(out, 3, number)
+    assert code == 130
+    assert "Traceback" not in errors
+    line = next(line for line in shown.splitlines() if "--resume" in line)
+    assert checkpoint.latest(out / "checkpoints")[0] == len(log(out))
+    done = subprocess.run(line.split(), capture_output=True, text=True, check=False, env=one_thread() | _path())
+    assert done.returncode == 0, done.stderr
+    assert log(out) == log(whole)
+
+
+def _path():
+    return {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
+
+
+def test_an_existing_run_is_not_overwritten_unasked(whole, capsys):
+    before = (whole / "result.json").read_bytes()
+    assert main(["search", *SMALL, "--out", str(whole)]) == 2
+    assert "--resume" in capsys.readouterr().err
+    assert (whole / "result.json").read_bytes() == before
+
+
+def test_wrong_folders(tmp_path, capsys):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("years of work")
+    for arguments, words in [
+        (["--out", str(tmp_path / "other")], "is no run"),
+        (["--out", str(tmp_path / "other"), "--overwrite"], "is no run"),
+        (["--out", str(tmp_path / "none"), "--resume"], "holds no run to resume"),
+        (["--out", str(tmp_path / "other" / "thesis.tex" / "run")], "cannot be written"),
+    ]:
+        assert main(["search", *SMALL, *arguments]) == 2
+        shown = capsys.readouterr().err
+        assert words in shown
+        assert shown.count("\n") == 1
+    assert (tmp_path / "other" / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_folder_in_use(tmp_path, capsys):
+    out = tmp_path / "run"
+    process = subprocess.Popen(command(out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=one_thread())
+    try:
+        while not (out / "metrics.jsonl").exists():
+            time.sleep(0.05)
+        assert main(["search", *SMALL, "--out", str(out), "--resume"]) == 2
+        assert "in use by another search" in capsys.readouterr().err
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_other_settings_are_not_resumed(whole, capsys):
+    assert main(["search", *SMALL, "--out", str(whole), "--resume", "--seed", "5"]) == 2
+    assert "was searched with another seed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--weights.rat", "1"], "did you mean --weights.rate?"),
+        (["--method", "dart"], "unknown method 'dart'"),
+        (["--rounds", "many"], "--rounds is 'many', expected int"),
+        (["--data", "digitz"], "digits"),
+        (["--space", "nasbench201"], "nas-bench-201"),
+        (["--batch", "100000"], "larger than the split"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, capsys, arguments, words):
+    assert main(["search", *SMALL, "--out", str(tmp_path / "run"), *arguments]) == 2
+    shown = capsys.readouterr().err
+    assert words in shown
+    assert shown.count("\n") == 1
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_a_printed_configuration_can_be_used_again(tmp_path, capsys):
+    assert main(["search", "--preset", "smoke", "--print-config"]) == 0
+    file = tmp_path / "settings.yaml"
+    file.write_text(capsys.readouterr().out)
+    assert main(["search", "--config", str(file), "--rounds", "1", "--out", str(tmp_path / "run")]) == 0
+    settings = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (settings["rounds"], settings["channels"], settings["alpha"]["rate"]) == (1, 8, 0.01)
