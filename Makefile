@@ -9,7 +9,7 @@ EXTRAS := dev
 .PHONY: demo test check bench format clean
 
 demo: $(STAMP)
-	$(BIN)/python examples/hypergradients.py
+	$(BIN)/python examples/search_digits.py
 
 test: check
 	$(BIN)/python -m pytest

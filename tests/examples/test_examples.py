@@ -25,6 +25,12 @@ def test_wrong_labels_are_found(capsys):
     assert "area under ROC" in capsys.readouterr().out
 
 
+def test_a_search_from_data_to_a_trained_network(tmp_path, capsys):
+    accuracies = runpy.run_path(str(EXAMPLES / "search_digits.py"))["main"](tmp_path / "run")
+    assert accuracies["found"] > 0.97
+    assert "found cell: |" in capsys.readouterr().out
+
+
 @pytest.mark.filterwarnings("ignore::idarts.errors.DivergenceWarning")
 def test_the_demonstration_orders_the_methods(capsys):
     estimates = run("hypergradients.py")

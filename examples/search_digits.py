@@ -1,0 +1,64 @@
+"""The main job, from data to a trained network: search on the digits, train what was found, compare, report.
+
+    python examples/search_digits.py [FOLDER]
+
+The cell is searched in the NAS-Bench-201 space, then trained from scratch beside a fixed residual cell whose network is
+made as wide as it needs to be to have as many parameters.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from idarts.arch import Architecture, nas_bench_201, parse
+from idarts.cli.search import Progress
+from idarts.data import Augment, Batches, load
+from idarts.search.config import Alpha
+from idarts.search.run import RunConfig, run
+from idarts.spaces import count, network
+from idarts.train import accuracy, fit
+
+RESIDUAL = "|nor_conv_3x3~0|+|none~0|nor_conv_3x3~1|+|skip_connect~0|none~1|skip_connect~2|"
+CHANNELS, EPOCHS = 16, 30
+
+
+def size(architecture: Architecture, channels: int) -> int:
+    return count(architecture, depth=1, channels=channels, classes=10, image=8, in_channels=1).params
+
+
+def trained(architecture: Architecture, channels: int) -> float:
+    """Test accuracy of the architecture's network after training from scratch."""
+    torch.manual_seed(0)
+    data = load("digits")
+    assert data.test is not None
+    net = network(architecture, depth=1, channels=channels, classes=10, in_channels=1)
+    fit(net, Batches(data.train, 64, augment=Augment(crop=1)), EPOCHS)
+    return accuracy(net, Batches(data.test, 100, shuffle=False, drop_last=False))
+
+
+def main(out: Path = Path("runs/demo")) -> dict[str, float]:
+    console = Console()
+    shutil.rmtree(out, ignore_errors=True)
+    settings = RunConfig(depth=1, channels=8, batch=32, rounds=60, alpha=Alpha(rate=0.02))
+    console.print("searching on the digits, in the NAS-Bench-201 space")
+    found = run(settings, out, watch=Progress(settings.rounds)).architecture
+    residual = parse(RESIDUAL)
+    channels = min(range(8, 65), key=lambda width: abs(size(residual, width) - size(found, CHANNELS)))
+    table = Table("network", "parameters", "test accuracy")
+    accuracies = {}
+    for name, architecture, width in (("found", found, CHANNELS), ("fixed, residual", residual, channels)):
+        console.print(f"training the {name} network from scratch")
+        accuracies[name] = trained(architecture, width)
+        table.add_row(name, f"{size(architecture, width):,}", f"{100 * accuracies[name]:.1f} %")
+    console.print(table)
+    console.print(f"found cell: {nas_bench_201.to_string(found)}", soft_wrap=True)
+    console.print(f"run: {out}")
+    return accuracies
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:2]))
