@@ -36,6 +36,11 @@ def same(one, other):
     return one == other
 
 
+def state_of(search):
+    """All of it but the time that it took."""
+    return {key: value for key, value in search.state_dict().items() if key != "seconds"}
+
+
 def second_order_darts(search, rounds):
     """w ← w − ξ∇L_train; then α by ∇_α L_val − ξ ∇²_{αw}L_train ∇_w L_val, by autograd alone, Adam and SGD by hand."""
     net, a, w = search.net, search.a, search.w
@@ -97,7 +102,7 @@ def test_the_same_seed_gives_the_same_bits(parts):
     for _ in range(2):
         search = begin(parts, rounds=3)
         list(search.rounds())
-        states.append(search.state_dict())
+        states.append(state_of(search))
     assert same(*states)
 
 
@@ -116,7 +121,7 @@ def test_resuming_is_bit_exact(parts, tmp_path, stop):
     assert (number, problems) == (stop, [])
     resumed.load_state_dict(state)
     assert part + list(resumed.rounds()) == log
-    assert same(resumed.state_dict(), whole.state_dict())
+    assert same(state_of(resumed), state_of(whole))
 
 
 def test_rounds_that_are_not_finite_are_skipped_then_end_the_search(parts):
@@ -198,3 +203,27 @@ def test_settings_by_name():
         config(alpha={"rat": 3})
     with pytest.raises(InputError, match="rounds is 0"):
         config(rounds=0)
+
+
+class TestBudgets:
+    def test_epochs_become_rounds(self, parts):
+        search = begin(parts, epochs=1)  # 44 batches, five a round
+        assert len(search.train) == 44
+        assert len(list(search.rounds())) == 9
+
+    def test_gradient_evaluations_end_it(self, parts):
+        search = begin(
+            parts, rounds=1000, gradient_evaluations=60, hypergradient={"step": 0.01, "curvature": "hessian"}
+        )
+        rounds = list(search.rounds())
+        assert 60 <= rounds[-1].gradient_evaluations < 60 + 4 + 2 + 4 + 4 / 3
+        assert rounds[-1].rate == pytest.approx(0.001)
+
+    def test_minutes_end_it(self, parts):
+        search = begin(parts, rounds=1000, minutes=0.02)
+        assert len(list(search.rounds())) < 50
+        assert search.seconds >= 1.2
+
+    def test_none_of_them_may_be_zero(self):
+        with pytest.raises(InputError, match="minutes is 0"):
+            config(minutes=0)

@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     debug = "--debug" in arguments
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning  # type: ignore[assignment] # takes more than it is given, on purpose
+            warnings.showwarning = _show_warning
             _run([argument for argument in arguments if argument != "--debug"])
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0

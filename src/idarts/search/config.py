@@ -50,9 +50,16 @@ class Hypergradient:
 
 @dataclass(frozen=True)
 class Config:
-    """Algorithm 1: T = `inner_steps` weight steps, then one α step, `rounds` times."""
+    """Algorithm 1: T = `inner_steps` weight steps, then one α step, until the budget ends.
+
+    The budget is `rounds` (α steps) or, where `epochs` of the training data are given, as many rounds as these make;
+    `minutes` and `gradient_evaluations` end it earlier. The weights' learning rate falls with what is used up first.
+    """
 
     rounds: int = 100
+    epochs: float | None = None
+    minutes: float | None = None
+    gradient_evaluations: float | None = None
     inner_steps: int = 4
     batch: int = 64
     seed: int = 0
@@ -65,6 +72,10 @@ class Config:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InputError(f"{name} is {value!r}, expected a whole number of at least 1")
+        for name in ("epochs", "minutes", "gradient_evaluations"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InputError(f"{name} is {value!r}, expected a positive number, or none")
 
     def to_data(self) -> dict[str, Any]:
         """JSON types only, for a run's record.

@@ -1,7 +1,8 @@
 """Algorithm 1: train the weights for T steps, step α by the stochastic implicit hypergradient, repeat."""
 
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,13 +15,17 @@ from idarts.hypergrad import Spectrum, hypergradient, lift
 from idarts.search.config import Config
 from idarts.spaces import Supernet
 
+Loss = Callable[[Any, Any], Tensor]
+
 PATIENCE = 5  # rounds in a row without finite numbers before the search gives up
 
 
 class Stream(Protocol):
     """Batches without end, whose place can be saved: `idarts.data.Batches`, or anything alike."""
 
-    def __next__(self) -> tuple[Tensor, Tensor]: ...
+    def __next__(self) -> tuple[Any, Any]: ...
+
+    def __len__(self) -> int: ...  # batches in an epoch
 
     def state_dict(self) -> dict[str, Any]: ...
 
@@ -39,6 +44,7 @@ class Round:
     valid_loss: float
     rate: float  # of the weights
     entropy: float  # of α's softmax, mean over decisions, 1 for uniform
+    margin: float  # between the two largest weights of α's softmax, mean over decisions
     gradient_evaluations: float  # so far
     train_accuracy: float | None = None
     valid_accuracy: float | None = None
@@ -62,8 +68,13 @@ class Search:
     [1, 2]
     """
 
-    def __init__(self, net: Supernet, train: Stream, valid: Stream, settings: Config) -> None:
-        self.net, self.train, self.valid, self.settings = net, train, valid, settings
+    def __init__(
+        self, net: Supernet, train: Stream, valid: Stream, settings: Config, loss: Loss = cross_entropy
+    ) -> None:
+        self.net, self.train, self.valid, self.settings, self.loss = net, train, valid, settings, loss
+        self.total = settings.rounds
+        if settings.epochs is not None:
+            self.total = max(1, round(settings.epochs * len(train) / (settings.inner_steps + 1)))
         self.w, self.a = net.weight_parameters(), net.architecture_parameters()
         weights, alpha = settings.weights, settings.alpha
         self.weight_optimizer = torch.optim.SGD(
@@ -72,17 +83,20 @@ class Search:
         self.alpha_optimizer = torch.optim.Adam(self.a, alpha.rate, alpha.betas, weight_decay=alpha.decay)
         self.spectrum: Spectrum | None = None
         self.number, self.weight_steps, self.bad_rounds = 0, 0, 0
-        self.gradient_evaluations = 0.0
+        self.gradient_evaluations, self.seconds = 0.0, 0.0
 
     def rounds(self) -> Iterator[Round]:
         """The rounds that remain, one at a time."""
         self.net.train()
         while self.weight_steps < self.settings.weights.warmup:
             self._weight_step()
-        while self.number < self.settings.rounds:
+        while self.number < self.total and self.used() < 1:
+            started = time.monotonic()
             seen = torch.stack([self._weight_step() for _ in range(self.settings.inner_steps)]).mean(dim=0)
             self.number += 1
-            yield self._alpha_step(seen)
+            found = self._alpha_step(seen)
+            self.seconds += time.monotonic() - started
+            yield found
 
     def state_dict(self) -> dict[str, Any]:
         """Tensors and plain values only, so that loading it never runs anything."""
@@ -95,6 +109,7 @@ class Search:
             "valid": self.valid.state_dict(),
             "spectrum": None if spectrum is None else [spectrum.vector, spectrum.eigenvalue, spectrum.age],
             "counts": [self.number, self.weight_steps, self.bad_rounds, self.gradient_evaluations],
+            "seconds": self.seconds,
             "random": torch.get_rng_state(),
         }
 
@@ -110,20 +125,29 @@ class Search:
         self.valid.load_state_dict(state["valid"])
         self.spectrum = None if state["spectrum"] is None else Spectrum(*state["spectrum"])
         self.number, self.weight_steps, self.bad_rounds, self.gradient_evaluations = state["counts"]
+        self.seconds = state["seconds"]
         torch.set_rng_state(state["random"].cpu())
 
+    def used(self) -> float:
+        """The share of the budget that is used up, in whichever of its measures is the furthest."""
+        settings = self.settings
+        shares = [self.weight_steps / (self.total * settings.inner_steps + settings.weights.warmup)]
+        if settings.minutes is not None:
+            shares.append(self.seconds / (60 * settings.minutes))
+        if settings.gradient_evaluations is not None:
+            shares.append(self.gradient_evaluations / settings.gradient_evaluations)
+        return min(max(shares), 1.0)
+
     def rate(self) -> float:
-        """The weights' learning rate now: a cosine from the first to the last value over all weight steps."""
+        """The weights' learning rate now: a cosine from the first to the last value over the budget."""
         weights = self.settings.weights
-        total = self.settings.rounds * self.settings.inner_steps + weights.warmup
-        turned = 0.5 * (1 + math.cos(math.pi * min(self.weight_steps / total, 1.0)))
-        return weights.last_rate + (weights.rate - weights.last_rate) * turned
+        return weights.last_rate + (weights.rate - weights.last_rate) * 0.5 * (1 + math.cos(math.pi * self.used()))
 
     def _weight_step(self) -> Tensor:
         """One SGD step on one training batch; only w's gradients are taken, so nothing gathers in α's."""
         images, labels = next(self.train)
         logits = self.net(images)
-        loss = cross_entropy(logits, labels)
+        loss = self.loss(logits, labels)
         grads = torch.autograd.grad(loss, self.w, allow_unused=True)
         for parameter, grad in zip(self.w, grads, strict=True):
             parameter.grad = grad
@@ -139,20 +163,20 @@ class Search:
 
     def _alpha_step(self, train: Tensor) -> Round:
         """One Adam step by the hypergradient on one training and one validation batch; `train`: loss and accuracy."""
-        inner = lift(self.net, cross_entropy, next(self.train), self.w, self.a)
+        inner = lift(self.net, self.loss, next(self.train), self.w, self.a)
         accuracies: list[Tensor] = []
 
         def watched(logits: Tensor, labels: Tensor) -> Tensor:
             accuracies.append(_accuracy(logits, labels))
-            return cross_entropy(logits, labels)
+            return self.loss(logits, labels)
 
         outer = lift(self.net, watched, next(self.valid), self.w, self.a)
         method = self.settings.hypergradient.method(self.rate())
-        entropy = _entropy(self.a)
+        entropy, margin = _spread(self.a)
         try:
             estimate = hypergradient(inner, outer, self.w, self.a, method, spectrum=self.spectrum)
         except NotFiniteError:
-            return self._skip(train, entropy)
+            return self._skip(train, entropy, margin)
         estimate.write_grad(self.a)
         self.alpha_optimizer.step()
         self.alpha_optimizer.zero_grad()
@@ -168,16 +192,17 @@ class Search:
             valid_loss=valid_loss,
             rate=self.rate(),
             entropy=entropy,
+            margin=margin,
             gradient_evaluations=self.gradient_evaluations,
-            train_accuracy=train_accuracy,
-            valid_accuracy=valid_accuracy,
+            train_accuracy=None if math.isnan(train_accuracy) else train_accuracy,
+            valid_accuracy=None if math.isnan(valid_accuracy) else valid_accuracy,
             norm=length,
             implicit_share=facts.implicit_share,
             contraction=facts.contraction,
             step=facts.step,
         )
 
-    def _skip(self, train: Tensor, entropy: float) -> Round:
+    def _skip(self, train: Tensor, entropy: float, margin: float) -> Round:
         """α stays where it is; too many such rounds in a row end the search."""
         self.bad_rounds += 1
         if self.bad_rounds >= PATIENCE:
@@ -191,19 +216,23 @@ class Search:
             valid_loss=math.nan,
             rate=self.rate(),
             entropy=entropy,
+            margin=margin,
             gradient_evaluations=self.gradient_evaluations,
         )
 
 
-def _accuracy(logits: Tensor, labels: Tensor) -> Tensor:
-    return (logits.detach().argmax(dim=1) == labels).float().mean()
+def _accuracy(outputs: Tensor, labels: Tensor) -> Tensor:
+    """The share of right classes; NaN where the task is no classification."""
+    if outputs.dim() < 2 or labels.is_floating_point() or labels.shape != outputs.argmax(dim=1).shape:
+        return outputs.new_full((), math.nan)
+    return (outputs.detach().argmax(dim=1) == labels).to(outputs.dtype).mean()
 
 
-def _entropy(alphas: tuple[torch.nn.Parameter, ...]) -> float:
-    """Of the softmax, as a share of the uniform distribution's, mean over all decisions with more than one option."""
-    shares = [
-        -(alpha.detach().softmax(1) * alpha.detach().log_softmax(1)).sum(1) / math.log(alpha.shape[1])
-        for alpha in alphas
-        if alpha.shape[1] > 1
-    ]
-    return torch.cat(shares).mean().item()
+def _spread(alphas: tuple[torch.nn.Parameter, ...]) -> tuple[float, float]:
+    """Entropy (as a share of the uniform distribution's) and margin of α's softmax, over decisions with options."""
+    rows = [alpha.detach().softmax(dim=1) for alpha in alphas if alpha.shape[1] > 1]
+    entropies = [-(row * row.clamp_min(1e-30).log()).sum(1) / math.log(row.shape[1]) for row in rows]
+    tops = [row.topk(2, dim=1).values for row in rows]
+    margins = [top[:, 0] - top[:, 1] for top in tops]
+    entropy, margin = torch.stack([torch.cat(entropies).mean(), torch.cat(margins).mean()]).tolist()
+    return entropy, margin
