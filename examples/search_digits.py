@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from idarts.arch import Architecture, nas_bench_201, parse
-from idarts.cli.search import Progress
+from idarts.cli.progress import Progress
 from idarts.data import Augment, Batches, load
+from idarts.report import write_report
 from idarts.search.config import Alpha
 from idarts.search.run import RunConfig, run
 from idarts.spaces import count, network
@@ -56,7 +57,7 @@ def main(out: Path = Path("runs/demo")) -> dict[str, float]:
         table.add_row(name, f"{size(architecture, width):,}", f"{100 * accuracies[name]:.1f} %")
     console.print(table)
     console.print(f"found cell: {nas_bench_201.to_string(found)}", soft_wrap=True)
-    console.print(f"run: {out}")
+    console.print(f"report: {write_report(out)}")
     return accuracies
 
 

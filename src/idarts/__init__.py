@@ -13,6 +13,7 @@ from idarts.errors import IdartsError, InputError, NotDifferentiableError, NotFi
 
 if TYPE_CHECKING:
     from idarts.hypergrad import hypergradient
+    from idarts.search import search
     from idarts.spaces import Choice, derive, space
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "__version__",
     "derive",
     "hypergradient",
+    "search",
     "space",
 ]
 
@@ -37,6 +39,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "search":  # a sub-package that can be called
+        return import_module("idarts.search")
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'idarts' has no attribute {name!r}")

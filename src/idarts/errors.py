@@ -26,3 +26,7 @@ class SingularCurvatureError(IdartsError, RuntimeError):
 
 class DivergenceWarning(UserWarning):
     """A Neumann series grows instead of converging."""
+
+
+class CollapseWarning(UserWarning):
+    """A search drifts to skip connections."""

@@ -1,22 +1,18 @@
 """`idarts search`: Algorithm 1 from one command."""
 
-import sys
-import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
-from idarts.arch import convert
+from idarts.cli.progress import Progress
 from idarts.errors import InputError
 from idarts.search.config import METHODS
-from idarts.search.loop import Round, Search
+from idarts.search.logbook import as_text
 from idarts.search.presets import PRESETS
 from idarts.search.run import Interrupted, RunConfig
 from idarts.search.run import run as run_search
-
-LINE_SECONDS = 2.0  # between two lines of progress
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -53,29 +49,9 @@ def run(args: Namespace) -> None:
         print(f"stopped after round {stopped}; continue with:")
         print(f"  idarts search --resume --config {out}/config.json --out {out}")
         raise
-    form = {"nas-bench-201": "string", "darts": "genotype"}.get(settings.space, "json")
-    print(f"found: {convert(result.architecture, form)}")
+    print(f"found: {as_text(result.architecture)}")
     print(f"run:   {out}")
-
-
-class Progress:
-    """A line now and then: round, losses, accuracies, time left."""
-
-    def __init__(self, rounds: int) -> None:
-        self.rounds, self.started, self.shown, self.first = rounds, time.monotonic(), 0.0, 0
-
-    def __call__(self, found: Round, search: Search) -> None:
-        now = time.monotonic()
-        self.first = self.first or found.number
-        if now - self.shown < LINE_SECONDS and found.number not in (self.first, self.rounds):
-            return
-        self.shown = now
-        done = found.number - self.first + 1
-        left = (now - self.started) / done * (self.rounds - found.number)
-        accuracy = "" if found.valid_accuracy is None else f"  valid {100 * found.valid_accuracy:5.1f} %"
-        losses = f"train loss {found.train_loss:6.3f}  valid loss {found.valid_loss:6.3f}"
-        line = f"round {found.number:>5}/{self.rounds}  {losses}"
-        print(f"{line}{accuracy}  α entropy {found.entropy:.3f}  {left:4.0f} s left", file=sys.stderr)
+    print(f"look:  idarts report {out}")
 
 
 def _typed(option: str, arguments: list[str]) -> str | None:

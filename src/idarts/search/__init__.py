@@ -1,8 +1,14 @@
-"""The search: Algorithm 1 of the paper, its settings, and its checkpoints."""
+"""The search: Algorithm 1 of the paper, its settings, its runs. The package can be called: `idarts.search(…)`."""
+
+import sys
+from types import ModuleType
+from typing import Any
 
 from idarts.search import checkpoint
+from idarts.search.api import search
 from idarts.search.config import METHODS, Alpha, Config, Hypergradient, Weights, config
 from idarts.search.loop import Round, Search, Stream
+from idarts.search.run import RunConfig, SearchResult
 
 __all__ = [
     "METHODS",
@@ -10,9 +16,22 @@ __all__ = [
     "Config",
     "Hypergradient",
     "Round",
+    "RunConfig",
     "Search",
+    "SearchResult",
     "Stream",
     "Weights",
     "checkpoint",
     "config",
+    "search",
 ]
+
+
+class _Callable(ModuleType):
+    """Python gives a package's name to its sub-package; this lets `idarts.search` be both that and the function."""
+
+    def __call__(self, *arguments: Any, **settings: Any) -> SearchResult:
+        return search(*arguments, **settings)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,5 +1,6 @@
 """The settings of a search, as plain data. The defaults are the paper's, but for γ and the curvature it follows."""
 
+import difflib
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
@@ -105,15 +106,22 @@ def config(method: str = "idarts", **changes: Any) -> Config:
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
     result = Config()
-    for changed in (METHODS[method], changes):
-        result = _changed(result, changed)
+    for layer in (METHODS[method], changes):
+        result = changed(result, layer)
     return result
 
 
-def _changed(settings: Any, changes: dict[str, Any]) -> Any:
+def changed(settings: Any, changes: dict[str, Any]) -> Any:
+    """Settings with some of them changed; an unknown name's nearest neighbour is named.
+
+    >>> changed(Config(), {"rounds": 7}).rounds
+    7
+    """
     values: dict[str, Any] = {}
     for name, value in changes.items():
         if name not in settings.__dataclass_fields__:
-            raise InputError(f"unknown setting {name!r}; there are {', '.join(settings.__dataclass_fields__)}")
-        values[name] = _changed(getattr(settings, name), value) if isinstance(value, dict) else value
+            near = difflib.get_close_matches(name, settings.__dataclass_fields__, n=1)
+            known = f"did you mean {near[0]}?" if near else f"there are {', '.join(settings.__dataclass_fields__)}"
+            raise InputError(f"unknown setting {name!r}; {known}")
+        values[name] = changed(getattr(settings, name), value) if isinstance(value, dict) else value
     return replace(settings, **values)

@@ -44,8 +44,8 @@ class Round:
     valid_loss: float
     rate: float  # of the weights
     entropy: float  # of α's softmax, mean over decisions, 1 for uniform
-    margin: float  # between the two largest weights of α's softmax, mean over decisions
     gradient_evaluations: float  # so far
+    margin: float | None = None  # between the two largest weights of α's softmax, mean over decisions
     train_accuracy: float | None = None
     valid_accuracy: float | None = None
     norm: float | None = None  # of the hypergradient

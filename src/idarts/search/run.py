@@ -8,6 +8,7 @@ import json
 import platform
 import signal
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -24,8 +25,9 @@ from idarts.data import CIFAR, NONE, Batches, load, split
 from idarts.errors import InputError
 from idarts.search import checkpoint
 from idarts.search.config import Config
+from idarts.search.logbook import Logbook
 from idarts.search.loop import Round, Search
-from idarts.spaces import space
+from idarts.spaces import ChoiceSupernet, space
 
 
 @dataclass(frozen=True)
@@ -60,38 +62,55 @@ class Interrupted(KeyboardInterrupt):
 
 
 Watch = Callable[[Round, "Search"], None]
+Prepare = Callable[[], tuple[Search, dict[str, Any]]]
 
 
 def run(
     settings: RunConfig, out: Path, *, resume: bool = False, overwrite: bool = False, watch: Watch | None = None
 ) -> SearchResult:
-    """Search, or go on with a search, in the folder `out`; `watch` is told of every round.
+    """Search as the settings say, or go on with a search, in the folder `out`; `watch` is told of every round.
 
     An existing run is never overwritten unasked. SIGINT and SIGTERM end the round, write a checkpoint, and raise
     `Interrupted`.
     """
+    return conduct(lambda: _prepare(settings), settings, out, resume=resume, overwrite=overwrite, watch=watch)
+
+
+def conduct(
+    prepare: Prepare,
+    settings: RunConfig,
+    out: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    watch: Watch | None = None,
+) -> SearchResult:
+    """Give a search a folder; it is prepared once the folder is its own."""
     with _claimed(out, resume, overwrite), _asked_to_stop() as asked:
-        search, description = _prepare(settings)
+        search, description = prepare()
         if resume:
             _go_on(search, out, settings)
         else:
-            write_whole(out / "config.json", _json(asdict(settings)))
-        seconds = _spent(out)
-        started = saved = time.monotonic()
+            write_whole(out / "config.json", _json({**asdict(settings), "choices": _branches(search)}))
+        logbook, saved = Logbook(search, _spent(out)), time.monotonic()
         with (out / "metrics.jsonl").open("a") as log:
             for found in search.rounds():
-                now = time.monotonic()
-                log.write(_line(found, search, seconds + now - started))
+                log.write(logbook.line(found))
                 log.flush()
                 if watch:
                     watch(found, search)
-                due = now - saved >= 60 * settings.checkpoint_minutes or found.number % settings.checkpoint_rounds == 0
-                if due or asked:
+                late = time.monotonic() - saved >= 60 * settings.checkpoint_minutes
+                if late or asked or found.number % settings.checkpoint_rounds == 0:
                     checkpoint.save(out / "checkpoints", search.number, search.state_dict())
-                    saved = now
+                    saved = time.monotonic()
                 if asked:
                     raise Interrupted(found.number)
         return _finish(settings, search, out, description)
+
+
+def _branches(search: Search) -> dict[str, list[str]]:
+    """The names that α's columns have where they are a user's own."""
+    return search.net.branches() if isinstance(search.net, ChoiceSupernet) else {}
 
 
 def _prepare(settings: RunConfig) -> tuple[Search, dict[str, Any]]:
@@ -139,7 +158,7 @@ def _finish(settings: RunConfig, search: Search, out: Path, description: dict[st
 
 def _go_on(search: Search, out: Path, settings: RunConfig) -> None:
     """Load the last good checkpoint, and forget what the log says of later rounds."""
-    before = json.loads((out / "config.json").read_text())
+    before = _read_config(out)
     changed = sorted(
         name for name, value in asdict(settings).items() if json.loads(json.dumps(value)) != before.get(name)
     )
@@ -148,15 +167,20 @@ def _go_on(search: Search, out: Path, settings: RunConfig) -> None:
     found = checkpoint.latest(out / "checkpoints")
     number = 0
     if found is not None:
-        number, state, _ = found
+        number, state, problems = found
         search.load_state_dict(state)
+        for problem in problems:
+            warnings.warn(f"{problem}; going on from round {number}", UserWarning, stacklevel=2)
     kept = [json.dumps(line) + "\n" for line in _log(out) if line["number"] <= number]
     write_whole(out / "metrics.jsonl", "".join(kept).encode())
 
 
-def _line(found: Round, search: Search, seconds: float) -> str:
-    alpha = {name: [[round(x, 5) for x in row] for row in values.tolist()] for name, values in search.net.alpha.items()}
-    return json.dumps({**asdict(found), "seconds": round(seconds, 3), "alpha": alpha}) + "\n"
+def _read_config(out: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((out / "config.json").read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{out}/config.json cannot be read ({error}); begin anew with --overwrite") from error
+    return found if isinstance(found, dict) else {}
 
 
 def _log(out: Path) -> list[dict[str, Any]]:

@@ -90,10 +90,14 @@ class ChoiceSupernet(Supernet):
     def architecture(self) -> Architecture:
         return _largest(_choices(self.module))
 
+    def branches(self) -> dict[str, list[str]]:
+        """The branches that the columns of each α stand for."""
+        return {name: list(same[0].branches) for name, same in _choices(self.module).items()}
+
     def path(self, architecture: Architecture) -> dict[str, Mixture]:
         choices = _choices(self.module)
         picks = _picks(choices, architecture)
-        branches = {name: list(same[0].branches) for name, same in choices.items()}
+        branches = self.branches()
         return {
             name: one_hot([branches[name].index(branch)], len(branches[name]), self.alpha[name])
             for name, branch in picks.items()

@@ -1,0 +1,120 @@
+"""`idarts.search`: the search from Python, on a space by name or on any module with Choices in it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from idarts.data import Batches, load, split
+from idarts.data.record import Images, LazyImages
+from idarts.errors import InputError
+from idarts.search.config import METHODS, changed
+from idarts.search.loop import Search, Stream
+from idarts.search.run import RunConfig, SearchResult, Watch, conduct
+from idarts.search.streams import TensorBatches
+from idarts.spaces import ChoiceSupernet, Supernet, space
+
+Data = Any  # (x, y), a part of `idarts.data`, a torch Dataset, or a stream of batches
+
+
+def search(
+    what: "str | nn.Module",
+    train: Data,
+    valid: Data = None,
+    method: str = "idarts",
+    *,
+    loss: Callable[[Any, Any], Tensor] = cross_entropy,
+    out: "str | Path | None" = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    watch: Watch | None = None,
+    **settings: Any,
+) -> SearchResult:
+    """Search a space by name, or a module with `Choice` in it, and leave a run folder behind.
+
+    `train` and `valid` are `(x, y)` tensors, parts of `idarts.data`, torch `Dataset`s of images, or streams of batches;
+    without `valid` one half of `train` is kept for α. `loss` takes outputs and targets: any task will do. All settings
+    of `idarts search` are keywords, groups as dicts: `rounds=50, alpha={"rate": 0.01}`.
+
+    >>> import tempfile
+    >>> from idarts import Choice
+    >>> x = torch.randn(64, 4)
+    >>> model = Choice({"line": nn.Linear(4, 1), "nothing": nn.Linear(4, 1, bias=False)}, name="layer")
+    >>> data, mse = (x, x.sum(1, keepdim=True) + 1), nn.functional.mse_loss
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = search(model, data, loss=mse, batch=16, rounds=2, out=folder)
+    >>> sorted(result.architecture.choices)
+    ['layer']
+    """
+    if method not in METHODS:
+        raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
+    name = what if isinstance(what, str) else "choice" if not isinstance(what, Supernet) else type(what).__name__
+    config: RunConfig = changed(RunConfig(space=name, method=method, data="python"), METHODS[method])
+    config = changed(config, settings)
+    folder = Path(out) if out is not None else Path("runs", f"{name}-{method}-{config.seed}")
+
+    def prepare() -> tuple[Search, dict[str, Any]]:
+        torch.manual_seed(config.seed)
+        first, second = _parts(what, train, valid, config)
+        net = _net(what, first, config)
+        inner, outer = (_stream(part, config, which) for which, part in enumerate((first, second)))
+        described = {"batches of train": len(inner), "batches of valid": len(outer)}
+        return Search(net, inner, outer, config, loss), described
+
+    return conduct(prepare, config, folder, resume=resume, overwrite=overwrite, watch=watch)
+
+
+def _net(what: "str | nn.Module", part: Any, config: RunConfig) -> Supernet:
+    if isinstance(what, Supernet):
+        return what
+    if isinstance(what, nn.Module):
+        return ChoiceSupernet(what)
+    if not isinstance(part, Images | LazyImages):
+        raise InputError(f"the space {what!r} is searched on images; give (x, y), a part of idarts.data, or a Dataset")
+    found = space(what)
+    channels, height, _ = part.shape
+    classes = int(part.labels.max()) + 1
+    macro = found.macro.changed(depth=config.depth, channels=config.channels, classes=classes, image=height)
+    return found.supernet(macro, in_channels=channels)
+
+
+def _parts(what: "str | nn.Module", train: Data, valid: Data, config: RunConfig) -> tuple[Any, Any]:
+    """Both parts, of one kind: images for a space by name, else what was given."""
+    given = [train] if valid is None else [train, valid]
+    if isinstance(what, str):
+        given = [part if _is_part(part) or _is_stream(part) else load(part, hold_out=0).train for part in given]
+    if len(given) == 2:
+        return given[0], given[1]
+    if isinstance(given[0], Images | LazyImages):
+        first, second = split(given[0], 1 - config.valid, seed=config.seed)
+        return first, second
+    if _is_stream(given[0]):
+        raise InputError("a stream cannot be halved; give a second one for α as `valid`")
+    x, y = given[0]
+    if len(x) != len(y):
+        raise InputError(f"{len(x)} inputs with {len(y)} targets, expected as many of one as of the other")
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(config.seed))
+    inner, outer = order.tensor_split([round(len(x) * (1 - config.valid))])
+    return (x[inner], y[inner]), (x[outer], y[outer])
+
+
+def _stream(part: Any, config: RunConfig, which: int) -> Stream:
+    seed = 2 * config.seed + which
+    if _is_stream(part):
+        found: Stream = part
+        return found
+    if isinstance(part, Images | LazyImages):
+        return Batches(part, config.batch, seed=seed)
+    x, y = part
+    return TensorBatches(x, y, config.batch, seed)
+
+
+def _is_part(data: Data) -> bool:
+    return isinstance(data, Images | LazyImages)
+
+
+def _is_stream(data: Data) -> bool:
+    return hasattr(data, "__next__") and hasattr(data, "state_dict")

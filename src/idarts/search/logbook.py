@@ -1,0 +1,63 @@
+"""The lines of a run's `metrics.jsonl`, and what is to be warned of when they are written."""
+
+import json
+import time
+import warnings
+from dataclasses import asdict
+from typing import Any
+
+from idarts.arch import Architecture, convert
+from idarts.errors import CollapseWarning
+from idarts.search.loop import Round, Search
+
+SKIP_SHARE = 2 / 3  # of a cell's edges: from there on a search is said to have collapsed
+PICTURES = 500  # rounds of which α is kept: enough to draw it over time
+
+
+class Logbook:
+    """Every round's numbers; α and the cell that it stands for as often as is good for a picture of them."""
+
+    def __init__(self, search: Search, seconds: float) -> None:
+        self.search, self.seconds, self.started = search, seconds, time.monotonic()
+        self.every, self.warned = max(1, search.total // PICTURES), False
+
+    def line(self, found: Round) -> str:
+        """One round as a line of JSON."""
+        seconds = round(self.seconds + time.monotonic() - self.started, 3)
+        entry: dict[str, Any] = {**asdict(found), "seconds": seconds}
+        if found.number % self.every == 0 or found.number in (1, self.search.total):
+            net = self.search.net
+            architecture = net.architecture()
+            entry["alpha"] = {name: _rounded(alpha.tolist()) for name, alpha in net.alpha.items()}
+            entry["architecture"] = as_text(architecture)
+            self._watch_collapse(architecture, found)
+        return json.dumps(entry) + "\n"
+
+    def _watch_collapse(self, architecture: Architecture, found: Round) -> None:
+        ops = [edge.op for cell in architecture.cells.values() for edge in cell.edges if edge.op]
+        if self.warned or not ops or found.number < self.search.total / 4:
+            return
+        share = ops.count("skip_connect") / len(ops)
+        if share >= SKIP_SHARE:
+            self.warned = True
+            warnings.warn(
+                f"α has collapsed to skip connections on {100 * share:.0f} % of the edges by round {found.number}; "
+                "lower alpha.rate, or warm the weights up longer (weights.warmup)",
+                CollapseWarning,
+                stacklevel=2,
+            )
+
+
+def as_text(architecture: Architecture) -> str:
+    """The form in which people write an architecture of its space.
+
+    >>> from idarts.arch import parse
+    >>> as_text(parse("nas-bench-201:0"))[:15]
+    '|avg_pool_3x3~0'
+    """
+    form = {"nas-bench-201": "string", "darts": "genotype"}.get(architecture.space, "json")
+    return str(convert(architecture, form))
+
+
+def _rounded(rows: list[list[float]]) -> list[list[float]]:
+    return [[round(value, 5) for value in row] for row in rows]

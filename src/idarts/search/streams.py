@@ -1,0 +1,54 @@
+"""Streams of batches for data that is no set of images: any tensors, any task."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from idarts.errors import InputError
+
+
+class TensorBatches:
+    """Shuffled batches of two tensors with one entry for each example, without end; its state is its place.
+
+    >>> batches = TensorBatches(torch.arange(10.0), torch.arange(10.0), size=4, seed=0)
+    >>> x, y = next(batches)
+    >>> state, following = batches.state_dict(), next(batches)[0]
+    >>> batches.load_state_dict(state)
+    >>> torch.equal(next(batches)[0], following), len(batches)
+    (True, 2)
+    """
+
+    def __init__(self, x: Tensor, y: Tensor, size: int, seed: int = 0) -> None:
+        if len(x) != len(y):
+            raise InputError(f"{len(x)} inputs with {len(y)} targets, expected as many of one as of the other")
+        if not 1 <= size <= len(x):
+            raise InputError(f"a batch of {size} from {len(x)} examples; give a batch size of 1 to {len(x)}")
+        self.x, self.y, self.size = x, y, size
+        self.epoch, self.position = 0, 0
+        self._generator = torch.Generator().manual_seed(seed)
+        self._begin()
+
+    def __len__(self) -> int:
+        return len(self.x) // self.size
+
+    def __next__(self) -> tuple[Tensor, Tensor]:
+        if self.position == len(self):
+            self.epoch, self.position = self.epoch + 1, 0
+            self._begin()
+        where = self._order[self.position * self.size : (self.position + 1) * self.size].to(self.x.device)
+        self.position += 1
+        return self.x[where], self.y[where]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Tensors and numbers only."""
+        return {"generator": self._start, "epoch": self.epoch, "position": self.position}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._generator.set_state(state["generator"].cpu())
+        self.epoch, self.position = state["epoch"], state["position"]
+        self._begin()
+
+    def _begin(self) -> None:
+        self._start = self._generator.get_state()
+        self._order = torch.randperm(len(self.x), generator=self._generator)
