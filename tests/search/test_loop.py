@@ -156,6 +156,11 @@ class TestCheckpoints:
         assert checkpoint.latest(tmp_path)[0] == 10
         assert checkpoint.latest(tmp_path / "nothing") is None
 
+    def test_what_a_kill_left_half_written_goes_with_the_next(self, tmp_path):
+        (tmp_path / ".00000001.pt.4711").write_bytes(b"half")
+        checkpoint.save(tmp_path, 2, {"x": torch.zeros(2)})
+        assert [p.name for p in tmp_path.iterdir()] == ["00000002.pt"]
+
     @pytest.mark.parametrize("damage", [b"", b"not a checkpoint", None])
     def test_a_damaged_one_falls_back_to_the_one_before(self, tmp_path, damage):
         for number in (1, 2):

@@ -42,9 +42,9 @@ def run(args: Namespace) -> None:
     values = {field.name: args[field.name] for field in fields(RunConfig)}
     settings = RunConfig(**{name: _plain(name, value) for name, value in values.items()})
     out = Path(args.out or f"runs/{settings.space}-{settings.method}-{settings.data.replace(':', '-')}-{settings.seed}")
-    progress = Progress(settings.rounds)
     try:
-        result = run_search(settings, out, resume=args.resume, overwrite=args.overwrite, watch=progress)
+        with Progress() as progress:
+            result = run_search(settings, out, resume=args.resume, overwrite=args.overwrite, watch=progress)
     except Interrupted as stopped:
         print(f"stopped after round {stopped}; continue with:")
         print(f"  idarts search --resume --config {out}/config.json --out {out}")

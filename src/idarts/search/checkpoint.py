@@ -29,7 +29,7 @@ def save(folder: Path, number: int, state: dict[str, Any]) -> Path:
     finally:
         aside.unlink(missing_ok=True)
     _sync(folder)
-    for old in _numbered(folder)[:-KEPT]:
+    for old in [*_numbered(folder)[:-KEPT], *folder.glob(".*.pt.*")]:  # the latter: what a kill left half-written
         old.unlink(missing_ok=True)
     return path
 

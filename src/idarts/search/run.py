@@ -1,6 +1,7 @@
 """A search from settings to a run folder: what `idarts search` does.
 
-The folder holds `config.json`, `metrics.jsonl` (a line a round), `checkpoints/`, and at the end `result.json`.
+The folder holds `config.json`, `metrics.jsonl` (a line a round), TensorBoard's event files, `checkpoints/`, and at the
+end `result.json`.
 """
 
 import fcntl
@@ -25,6 +26,7 @@ from idarts.data import CIFAR, NONE, Batches, load, split
 from idarts.errors import InputError
 from idarts.search import checkpoint
 from idarts.search.config import Config
+from idarts.search.events import watch_events
 from idarts.search.logbook import Logbook
 from idarts.search.loop import Round, Search
 from idarts.spaces import ChoiceSupernet, space
@@ -93,10 +95,11 @@ def conduct(
         else:
             write_whole(out / "config.json", _json({**asdict(settings), "choices": _branches(search)}))
         logbook, saved = Logbook(search, _spent(out)), time.monotonic()
-        with (out / "metrics.jsonl").open("a") as log:
+        with (out / "metrics.jsonl").open("a") as log, watch_events(out) as events:
             for found in search.rounds():
                 log.write(logbook.line(found))
                 log.flush()
+                events(found, search)
                 if watch:
                     watch(found, search)
                 late = time.monotonic() - saved >= 60 * settings.checkpoint_minutes
@@ -233,11 +236,9 @@ def _claimed(out: Path, resume: bool, overwrite: bool) -> Iterator[None]:
 
 
 def _clear(out: Path) -> None:
-    for path in [
-        *out.glob("checkpoints/*.pt"),
-        *(out / name for name in ("config.json", "metrics.jsonl", "result.json")),
-    ]:
-        path.unlink(missing_ok=True)
+    for pattern in ("checkpoints/*.pt", "events.out.tfevents.*.idarts", "config.json", "metrics.jsonl", "result.json"):
+        for path in out.glob(pattern):
+            path.unlink(missing_ok=True)
 
 
 @contextmanager

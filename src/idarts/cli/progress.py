@@ -1,0 +1,175 @@
+"""How a search goes, told on stderr: a live view on a terminal, elsewhere a plain line now and then."""
+
+import sys
+import time
+from datetime import timedelta
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from idarts.arch import Architecture, convert
+from idarts.search.loop import Round, Search
+
+LINE_SECONDS = 2.0  # between two plain lines
+VIEW_SECONDS = 0.25  # between two states of the live view
+CELL_LINES = 4  # of the live view, at most
+
+
+class Progress:
+    """To be called after every round. Inside `with`, on a terminal, it is a live view; else it writes plain lines.
+
+    `rounds` is the number to count to, else the search's own, which follows a budget in epochs, too.
+
+    >>> from types import SimpleNamespace
+    >>> found = Round(1, train_loss=2.3, valid_loss=2.4, rate=0.02, entropy=1.0, margin=0.0, gradient_evaluations=5.0)
+    >>> search = SimpleNamespace(total=1, used=lambda: 1.0)  # stands for a `Search`
+    >>> with Progress(console=Console(file=sys.stdout, force_terminal=False)) as progress:
+    ...     progress(found, search)
+    round     1/1  train loss  2.300  valid loss  2.400  α entropy 1.000     0 s left
+    """
+
+    def __init__(self, rounds: int | None = None, console: Console | None = None) -> None:
+        self.rounds, self.console = rounds, console or _stderr()
+        self.shown = -LINE_SECONDS
+        self.first: _Moment | None = None  # not of round 1 in a resumed run
+        self.latest: tuple[_Moment, Round, Search] | None = None
+        self.live: Live | None = None
+
+    def __enter__(self) -> Self:
+        if self.console.is_interactive and self.console.is_terminal:
+            # No thread: rounds refresh it. What others print meanwhile goes above the view, to the same terminal.
+            here = sys.stdout.isatty()
+            self.live = Live(console=self.console, auto_refresh=False, redirect_stdout=here, redirect_stderr=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        live, self.live = self.live, None
+        if live is None or not live.is_started:
+            return
+        try:
+            if self.latest and not isinstance(error, Exception):  # after an interrupt, too, the last round stays
+                live.update(self._view(*self.latest))
+        finally:
+            live.stop()
+
+    def __call__(self, found: Round, search: Search) -> None:
+        now = _Moment(time.monotonic(), found.number, search.used())
+        ends = now.share >= 1 or found.number >= search.total or self.first is None
+        self.first = self.first or now
+        self.latest = now, found, search
+        if now.time - self.shown < (VIEW_SECONDS if self.live else LINE_SECONDS) and not ends:
+            return
+        self.shown = now.time
+        if self.live:
+            self.live.start()  # only now: whatever fails before the first round leaves no empty view
+            self.live.update(self._view(now, found, search), refresh=True)
+        else:
+            print(self._line(now, found, search), file=self.console.file, flush=True)
+
+    def _left(self, now: "_Moment") -> float | None:
+        """Seconds, if the rest of the budget goes as it went since the first round."""
+        first = self.first or now
+        if now.share >= 1:
+            return 0.0
+        gained = now.share - first.share
+        return (now.time - first.time) * (1 - now.share) / gained if gained else None
+
+    def _line(self, now: "_Moment", found: Round, search: Search) -> str:
+        accuracy = "" if found.valid_accuracy is None else f"  valid {100 * found.valid_accuracy:5.1f} %"
+        losses = f"train loss {found.train_loss:6.3f}  valid loss {found.valid_loss:6.3f}"
+        line = f"round {found.number:>5}/{self.rounds or search.total}  {losses}"
+        left = self._left(now)
+        remains = "" if left is None else f"  {left:4.0f} s left"
+        return f"{line}{accuracy}  α entropy {found.entropy:.3f}{remains}"
+
+    def _view(self, now: "_Moment", found: Round, search: Search) -> Table:
+        first, left = self.first or now, self._left(now)
+        seconds = now.time - first.time
+        speed = f"{(now.number - first.number) / seconds:.2f} rounds/s" if seconds else ""
+        remains = "" if left is None else f"{timedelta(seconds=round(left))} left"
+        bar = Table.grid(padding=(0, 2))
+        width = max(8, min(30, self.console.width - 50))
+        count = f"{found.number}/{self.rounds or search.total}"
+        bar.add_row(ProgressBar(1.0, now.share, width=width), count, speed, remains)
+        cell = Text(cell_text(search.net.architecture()), overflow="fold")
+        cell.truncate(CELL_LINES * max(8, self.console.width - 8), overflow="ellipsis")
+        view = Table.grid(padding=(0, 2))
+        view.add_column(style="dim", no_wrap=True)
+        view.add_row("round", bar)
+        view.add_row("loss", _quality(found))
+        view.add_row("α", _hypergradient(found))
+        view.add_row("series", _series(found))
+        view.add_row("cell", cell)
+        return view
+
+
+class _Moment(NamedTuple):
+    time: float
+    number: int
+    share: float  # of the budget
+
+
+def cell_text(architecture: Architecture) -> str:
+    """An architecture in few words; operations stand before the node that they come from, as in NAS-Bench-201.
+
+    >>> cell_text(Architecture("choice", choices={"block1": "conv3", "block2": "skip"}))
+    'block1=conv3 block2=skip'
+    >>> from idarts.arch import parse
+    >>> cell_text(parse("DARTS_V2"))[:57]
+    'normal |sep_conv_3x3~0|sep_conv_3x3~1| + |sep_conv_3x3~0|'
+    """
+    if architecture.space == "nas-bench-201":
+        return convert(architecture, "string")
+    if architecture.choices:
+        return " ".join(f"{name}={branch}" for name, branch in architecture.choices.items())
+    texts = []
+    for name, cell in architecture.cells.items():
+        targets: dict[int, list[str]] = {}
+        for source, target, op in cell.edges:
+            targets.setdefault(target, []).append(f"{op or ''}~{source}")
+        ops = dict(enumerate(cell.ops, start=1))  # where operations sit on the nodes
+        nodes = [f"{ops.get(node, '')}|{'|'.join(inputs)}|" for node, inputs in targets.items()]
+        texts.append(f"{name} {' + '.join(nodes)}" if len(architecture.cells) > 1 else " + ".join(nodes))
+    return "\n".join(texts)
+
+
+def _stderr() -> Console:
+    """Without a terminal there is no live view, not even where colours are forced."""
+    return Console(stderr=True, force_interactive=None if sys.stderr.isatty() else False)
+
+
+def _quality(found: Round) -> str:
+    train, valid = (_percent(share) for share in (found.train_accuracy, found.valid_accuracy))
+    return f"train {found.train_loss:.3f}  valid {found.valid_loss:.3f}  accuracy  train {train}  valid {valid}"
+
+
+def _hypergradient(found: Round) -> Text:
+    if found.norm is None:
+        return Text.assemble(
+            f"entropy {found.entropy:.3f}, margin {found.margin:.3f}  ",
+            ("round skipped: a number was not finite", "bold yellow"),
+        )
+    share = _percent(found.implicit_share)
+    return Text(
+        f"entropy {found.entropy:.3f}, margin {found.margin:.3f}  hypergradient {found.norm:.2e}, implicit {share}"
+    )
+
+
+def _series(found: Round) -> Text:
+    step = "–" if found.step is None else f"{found.step:.3g}"
+    if found.contraction is None:
+        return Text(f"γ {step}  contraction –")
+    diverges = found.contraction > 1
+    contraction = f"contraction {found.contraction:.3g}" + (", over 1: it diverges" if diverges else "")
+    return Text.assemble(f"γ {step}  ", (contraction, "bold red" if diverges else ""))
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
