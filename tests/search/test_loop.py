@@ -41,49 +41,66 @@ def state_of(search):
     return {key: value for key, value in search.state_dict().items() if key != "seconds"}
 
 
-def second_order_darts(search, rounds):
-    """w ← w − ξ∇L_train; then α by ∇_α L_val − ξ ∇²_{αw}L_train ∇_w L_val, by autograd alone, Adam and SGD by hand."""
-    net, a, w = search.net, search.a, search.w
-    moments, buffers = None, None
-    weights, alpha = search.settings.weights, search.settings.alpha
-    for t in range(rounds):
-        rate = weights.last_rate + (weights.rate - weights.last_rate) * 0.5 * (1 + math.cos(math.pi * t / rounds))
-        images, labels = next(search.train)
-        grads = torch.autograd.grad(cross_entropy(net(images), labels), w)
-        norm = torch.sqrt(sum((g**2).sum() for g in grads))
-        grads = [
-            g * min(1.0, weights.clip / (norm.item() + 1e-6)) + weights.decay * p for g, p in zip(grads, w, strict=True)
-        ]
-        buffers = grads if buffers is None else [weights.momentum * b + g for b, g in zip(buffers, grads, strict=True)]
-        with torch.no_grad():
-            for p, g, b in zip(w, grads, buffers, strict=True):
-                p.sub_(rate * (g + weights.momentum * b))
-        rate = weights.last_rate + (weights.rate - weights.last_rate) * 0.5 * (1 + math.cos(math.pi * (t + 1) / rounds))
+def by_hand(search):
+    """Algorithm 1 by autograd alone: T SGD steps, then Adam on ∇_α L2 − γ ∇_w L2 Σ_{k≤K} (I − γH)^k ∂²L1/∂α∂w.
+
+    With T = 1 and K = 0 this is second-order DARTS; γ is the weights' learning rate.
+    """
+    net, a, w, settings = search.net, search.a, search.w, search.settings
+    weights, alpha = settings.weights, settings.alpha
+    total = settings.rounds * settings.inner_steps
+
+    def rate(step):
+        return weights.last_rate + (weights.rate - weights.last_rate) * 0.5 * (1 + math.cos(math.pi * step / total))
+
+    step, buffers, m, v = 0, None, torch.zeros_like(a[0]), torch.zeros_like(a[0])
+    for number in range(1, settings.rounds + 1):
+        for _ in range(settings.inner_steps):
+            images, labels = next(search.train)
+            grads = torch.autograd.grad(cross_entropy(net(images), labels), w)
+            shrink = min(1.0, weights.clip / (torch.sqrt(sum((g**2).sum() for g in grads)).item() + 1e-6))
+            grads = [g * shrink + weights.decay * p.detach() for g, p in zip(grads, w, strict=True)]
+            buffers = [weights.momentum * b + g for b, g in zip(buffers, grads, strict=True)] if buffers else grads
+            with torch.no_grad():
+                for p, g, b in zip(w, grads, buffers, strict=True):
+                    p.sub_(rate(step) * (g + weights.momentum * b))
+            step += 1
         statistics = {name: buffer.clone() for name, buffer in net.named_buffers()}
         (xt, yt), (xv, yv) = next(search.train), next(search.valid)
-        *outer, direct = torch.autograd.grad(cross_entropy(net(xv), yv), (*w, *a))
+        *term, direct = torch.autograd.grad(cross_entropy(net(xv), yv), (*w, *a))
         inner = torch.autograd.grad(cross_entropy(net(xt), yt), w, create_graph=True)
-        (mixed,) = torch.autograd.grad(inner, a, outer)
+        total_term = term
+        for _ in range(settings.hypergradient.terms):
+            bent = torch.autograd.grad(inner, w, term, retain_graph=True)
+            term = [t - rate(step) * b for t, b in zip(term, bent, strict=True)]
+            total_term = [s + t for s, t in zip(total_term, term, strict=True)]
+        (mixed,) = torch.autograd.grad(inner, a, total_term)
         for name, buffer in net.named_buffers():
             buffer.copy_(statistics[name])
-        g = direct - rate * mixed + alpha.decay * a[0].detach()
-        m, v = moments or (torch.zeros_like(g), torch.zeros_like(g))
+        g = direct - rate(step) * mixed + alpha.decay * a[0].detach()
         m, v = alpha.betas[0] * m + (1 - alpha.betas[0]) * g, alpha.betas[1] * v + (1 - alpha.betas[1]) * g**2
-        moments = m, v
+        mean, spread = m / (1 - alpha.betas[0] ** number), v / (1 - alpha.betas[1] ** number)
         with torch.no_grad():
-            mean, spread = m / (1 - alpha.betas[0] ** (t + 1)), v / (1 - alpha.betas[1] ** (t + 1))
             a[0].sub_(alpha.rate * mean / (spread.sqrt() + 1e-8))
 
 
-def test_one_step_and_no_terms_is_second_order_darts_step_by_step(parts):
-    for rounds in (1, 2, 4):
-        changes = {"rounds": rounds, "alpha": {"rate": 0.01}}
-        ours, by_hand = begin(parts, "darts", **changes), begin(parts, "darts", **changes)
-        list(ours.rounds())
-        second_order_darts(by_hand, rounds)
-        torch.testing.assert_close(ours.a[0], by_hand.a[0], rtol=1e-4, atol=1e-6)
-        for one, other in zip(ours.w, by_hand.w, strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+@pytest.mark.filterwarnings("ignore::idarts.errors.DivergenceWarning")
+@pytest.mark.parametrize(("inner_steps", "terms", "rounds"), [(1, 0, 1), (1, 0, 2), (1, 0, 4), (2, 1, 2), (4, 2, 3)])
+def test_the_loop_is_algorithm_1_by_hand_and_with_one_step_and_no_terms_darts(parts, inner_steps, terms, rounds):
+    changes = {
+        "rounds": rounds,
+        "inner_steps": inner_steps,
+        "alpha": {"rate": 0.01},
+        "hypergradient": {"terms": terms, "step": "rate", "curvature": "hessian"},
+    }
+    ours, reference = begin(parts, **changes), begin(parts, **changes)
+    list(ours.rounds())
+    by_hand(reference)
+    torch.testing.assert_close(ours.a[0], reference.a[0], rtol=1e-4, atol=2e-6)
+    for one, other in zip(ours.w, reference.w, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    assert config("darts").inner_steps == 1
+    assert config("darts").hypergradient.terms == 0
 
 
 def test_weights_learn_and_alpha_moves(parts):
