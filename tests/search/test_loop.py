@@ -141,6 +141,7 @@ def test_resuming_is_bit_exact(parts, tmp_path, stop):
     assert same(state_of(resumed), state_of(whole))
 
 
+@pytest.mark.filterwarnings("ignore:a loss or the hypergradient was not finite")
 def test_rounds_that_are_not_finite_are_skipped_then_end_the_search(parts):
     search = begin(parts, rounds=20)
     good = search.valid
@@ -163,6 +164,21 @@ def test_rounds_that_are_not_finite_are_skipped_then_end_the_search(parts):
     with pytest.raises(NotFiniteError, match=r"5 rounds in a row.*round 7"):
         next(rounds)
     assert torch.equal(search.a[0], settled)
+
+
+def test_a_bad_training_batch_moves_nothing(parts):
+    search = begin(parts, rounds=3, weights={"decay": 0.0, "momentum": 0.0, "nesterov": False})
+    good, before = search.train, [p.detach().clone() for p in search.w]
+
+    class Bad:
+        def __next__(self):
+            images, labels = next(good)
+            return images * math.nan, labels
+
+    search.train = Bad()
+    search.net.train()
+    search._weight_step()
+    assert all(torch.equal(one, other) for one, other in zip(before, search.w, strict=True))
 
 
 class TestCheckpoints:

@@ -1,6 +1,7 @@
 """Runs as a user has them: real processes, killed for real, resumed to the bit; folders in use, taken or read-only."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -10,9 +11,14 @@ from random import Random
 
 import pytest
 import torch
+from torch import nn
 
+import idarts
+from idarts import Choice, NotFiniteError
 from idarts.arch import parse
 from idarts.cli import main
+from idarts.data import load
+from idarts.errors import CollapseWarning
 from idarts.search import checkpoint
 
 SMALL = ["--preset", "smoke", "--channels", "4", "--batch", "16", "--rounds", "14", "--checkpoint-rounds", "2"]
@@ -172,3 +178,52 @@ def test_a_printed_configuration_can_be_used_again(tmp_path, capsys):
     assert main(["search", "--config", str(file), "--rounds", "1", "--out", str(tmp_path / "run")]) == 0
     settings = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (settings["rounds"], settings["channels"], settings["alpha"]["rate"]) == (1, 8, 0.01)
+
+
+def test_a_full_disk_is_one_line_that_says_what_to_do(tmp_path, capsys, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    out = tmp_path / "run"
+    monkeypatch.setattr("idarts.search.checkpoint.torch.save", full)
+    assert main(["search", *SMALL, "--out", str(out)]) == 1
+    shown = capsys.readouterr().err.splitlines()[-1]
+    assert "No space left on device" in shown
+    assert "make room, then continue with --resume" in shown
+    assert list((out / "checkpoints").iterdir()) == []
+
+
+@pytest.mark.filterwarnings("ignore:a loss or the hypergradient was not finite")
+def test_a_search_that_ends_in_nan_names_its_last_good_checkpoint(tmp_path, monkeypatch):
+    x, y = torch.randn(64, 4), torch.randn(64, 1)
+    model = Choice({"line": nn.Linear(4, 1), "curve": nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))}, name="layer")
+    calls = 0
+
+    def loss(outputs, targets):
+        nonlocal calls
+        calls += 1
+        return nn.functional.mse_loss(outputs, targets) * (math.nan if calls > 30 else 1.0)
+
+    with pytest.raises(NotFiniteError, match=r"last good checkpoint is that of round 5"):
+        idarts.search(model, (x, y), loss=loss, out=tmp_path / "run", rounds=50, batch=8, checkpoint_rounds=1)
+
+
+def test_a_collapse_to_skip_connections_is_said_once(tmp_path):
+    digits = load("digits").train
+    with pytest.warns(CollapseWarning, match="skip connections on 100 % of the edges") as caught:
+        idarts.search(
+            "nas-bench-201",
+            (digits.images[:100], digits.labels[:100]),
+            out=tmp_path / "run",
+            rounds=4,
+            batch=16,
+            depth=1,
+            channels=4,
+            watch=_push_to_skip,
+        )
+    assert sum(w.category is CollapseWarning for w in caught) == 1
+
+
+def _push_to_skip(_found, search):
+    with torch.no_grad():
+        search.a[0][:, 1] = 3.0

@@ -2,6 +2,7 @@
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -149,8 +150,9 @@ class Search:
         logits = self.net(images)
         loss = self.loss(logits, labels)
         grads = torch.autograd.grad(loss, self.w, allow_unused=True)
+        finite = loss.detach().isfinite()  # stays on the device: a bad batch moves nothing, and nobody waits for it
         for parameter, grad in zip(self.w, grads, strict=True):
-            parameter.grad = grad
+            parameter.grad = None if grad is None else torch.where(finite, grad, 0.0)
         if self.settings.weights.clip:
             torch.nn.utils.clip_grad_norm_(self.w, self.settings.weights.clip)
         for group in self.weight_optimizer.param_groups:
@@ -205,6 +207,12 @@ class Search:
     def _skip(self, train: Tensor, entropy: float, margin: float) -> Round:
         """α stays where it is; too many such rounds in a row end the search."""
         self.bad_rounds += 1
+        warnings.warn(
+            "a loss or the hypergradient was not finite, so α did not move in that round; "
+            f"after {PATIENCE} such rounds in a row the search ends",
+            UserWarning,
+            stacklevel=2,
+        )
         if self.bad_rounds >= PATIENCE:
             raise NotFiniteError(
                 f"the losses or the hypergradient were not finite in {PATIENCE} rounds in a row, the last one being "

@@ -23,7 +23,7 @@ from idarts._version import __version__
 from idarts.arch import Architecture, to_data
 from idarts.arch.files import write_whole
 from idarts.data import CIFAR, NONE, Batches, load, split
-from idarts.errors import InputError
+from idarts.errors import IdartsError, InputError, NotFiniteError
 from idarts.search import checkpoint
 from idarts.search.config import Config
 from idarts.search.events import watch_events
@@ -95,7 +95,7 @@ def conduct(
         else:
             write_whole(out / "config.json", _json({**asdict(settings), "choices": _branches(search)}))
         logbook, saved = Logbook(search, _spent(out)), time.monotonic()
-        with (out / "metrics.jsonl").open("a") as log, watch_events(out) as events:
+        with (out / "metrics.jsonl").open("a") as log, watch_events(out) as events, _pointing_back(out):
             for found in search.rounds():
                 log.write(logbook.line(found))
                 log.flush()
@@ -103,12 +103,34 @@ def conduct(
                 if watch:
                     watch(found, search)
                 late = time.monotonic() - saved >= 60 * settings.checkpoint_minutes
-                if late or asked or found.number % settings.checkpoint_rounds == 0:
-                    checkpoint.save(out / "checkpoints", search.number, search.state_dict())
+                due = late or asked or found.number % settings.checkpoint_rounds == 0
+                if due and not search.bad_rounds:  # what is not finite must not take a good one's place
+                    _save(search, out)
                     saved = time.monotonic()
                 if asked:
                     raise Interrupted(found.number)
         return _finish(settings, search, out, description)
+
+
+@contextmanager
+def _pointing_back(out: Path) -> Iterator[None]:
+    """A search that ends in numbers that are not finite says which of its states is good."""
+    try:
+        yield
+    except NotFiniteError as error:
+        good = checkpoint.latest(out / "checkpoints")
+        where = f"the last good checkpoint is that of round {good[0]}" if good else "there is no checkpoint yet"
+        raise NotFiniteError(f"{error}; {where}, in {out}") from error
+
+
+def _save(search: Search, out: Path) -> None:
+    try:
+        checkpoint.save(out / "checkpoints", search.number, search.state_dict())
+    except OSError as error:
+        raise IdartsError(
+            f"the checkpoint of round {search.number} could not be written to {out} ({error.strerror}); "
+            "the one before it is whole: make room, then continue with --resume"
+        ) from error
 
 
 def _branches(search: Search) -> dict[str, list[str]]:
