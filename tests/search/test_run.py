@@ -161,6 +161,7 @@ def test_other_settings_are_not_resumed(whole, capsys):
         (["--data", "digitz"], "digits"),
         (["--space", "nasbench201"], "nas-bench-201"),
         (["--batch", "100000"], "larger than the split"),
+        (["--device", "gpu"], "expected auto, cpu"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path, capsys, arguments, words):

@@ -4,6 +4,7 @@
 gradient graph again; finite differences are those of the paper's appendix B.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
@@ -30,7 +31,7 @@ class SplitLoss(Protocol):
     def criterion(self, outputs: Tensor) -> Tensor: ...
 
 
-class Products:
+class Products(ABC):
     """Counts what is spent; the two kinds of products fill in the rest."""
 
     loss: Tensor
@@ -48,9 +49,9 @@ class Products:
     def mixed(self, v: Tensor) -> Tensors:
         return self.joint(v)[1]
 
+    @abstractmethod
     def joint(self, v: Tensor) -> tuple[Tensor, Tensors]:
         """`hessian(v)` and `mixed(v)` for little more than the price of one."""
-        raise NotImplementedError
 
     def gauss_newton(self, v: Tensor) -> Tensor:
         """Jᵀ (∂²ℓ/∂z²) J v with z = outputs and J = ∂z/∂w: positive semi-definite for a convex criterion ℓ."""

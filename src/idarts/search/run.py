@@ -141,9 +141,7 @@ def _branches(search: Search) -> dict[str, list[str]]:
 def _prepare(settings: RunConfig) -> tuple[Search, dict[str, Any]]:
     """Data, supernet and search, all seeded."""
     torch.manual_seed(settings.seed)
-    device = settings.device
-    if device == "auto":
-        device = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"  # type: ignore[union-attr]
+    device = _device(settings.device)
     data = load(settings.data, settings.data_root, image=settings.image)
     train, valid = split(data.train, 1 - settings.valid, seed=settings.seed)
     channels, height, _ = data.train.shape
@@ -158,6 +156,20 @@ def _prepare(settings: RunConfig) -> tuple[Search, dict[str, Any]]:
         for which, part in enumerate((train, valid))
     )
     return Search(net, inner, outer, settings), data.describe(search=train, valid=valid)
+
+
+def _device(name: str) -> torch.device:
+    """The device that a name stands for; `auto` is the accelerator, where there is one."""
+    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    if name == "auto":
+        return found or torch.device("cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise InputError(f"device is {name!r}, expected auto, cpu, or one such as cuda or cuda:1") from None
+    if device.type != "cpu" and (found is None or found.type != device.type):
+        raise InputError(f"device is {name!r}, but this machine has {found or 'no accelerator'}; use auto or cpu")
+    return device
 
 
 def _finish(settings: RunConfig, search: Search, out: Path, description: dict[str, Any]) -> SearchResult:
