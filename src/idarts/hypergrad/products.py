@@ -59,6 +59,7 @@ class Products(ABC):
 
     def release(self) -> None:
         """Let go of the graph: no product can be asked for afterwards."""
+        self.loss = self.loss.detach()
 
     def _spent(self, evaluations: float, hvps: int = 0) -> None:
         self.gradient_evaluations += evaluations
@@ -107,7 +108,8 @@ class ExactProducts(Products):
         return self.layout.flatten(self._vjp([outputs], [curved], self.w))
 
     def release(self) -> None:
-        self.loss, self._grads, self._outputs, self._cotangent = self.loss.detach(), (), None, None
+        super().release()
+        self._grads, self._outputs, self._cotangent = (), None, None
 
     def _pull(self, v: Tensor, inputs: Tensors) -> tuple[Tensor | None, ...]:
         return self._vjp(self._grads, self.layout.unflatten(v), inputs)
