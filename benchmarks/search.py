@@ -30,8 +30,8 @@ from torch.utils.data import DataLoader, Dataset
 from idarts.data import CIFAR, Batches, Images, load, split
 from idarts.errors import DivergenceWarning
 from idarts.hypergrad import Neumann, hypergradient, lift
+from idarts.runs.events import watch_events
 from idarts.search import Config, Round, Search, config
-from idarts.search.events import watch_events
 from idarts.search.logbook import Logbook
 from idarts.spaces import Macro
 from idarts.spaces.nas_bench_201_supernet import NasBench201Supernet
@@ -198,11 +198,11 @@ class Bench:
         search = self.ours[HESSIAN]
         batches = Batches(self.parts[0], BATCH, augment=CIFAR)
         found = replace(one_round(search), number=1)  # of the first round the logbook writes all that it ever writes
-        logbook = Logbook(search, 0.0)
+        logbook = Logbook(search)
         with TemporaryDirectory() as folder, watch_events(folder) as events, TemporaryFile("w") as log:
 
             def write() -> None:
-                log.write(logbook.line(found))
+                log.write(json.dumps(logbook.entry(found)) + "\n")
                 log.flush()
                 events(found, search)
 

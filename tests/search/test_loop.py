@@ -9,7 +9,8 @@ from torch.nn.functional import cross_entropy
 
 from idarts import InputError, NotFiniteError
 from idarts.data import Batches, load, split
-from idarts.search import Search, checkpoint, config
+from idarts.runs import checkpoint
+from idarts.search import Search, config
 from idarts.spaces import space
 
 
@@ -215,7 +216,7 @@ class TestCheckpoints:
 
     def test_another_kind_of_file(self, tmp_path):
         torch.save({"weights": torch.zeros(2)}, tmp_path / "00000001.pt")
-        with pytest.raises(InputError, match="not one of a search by this version"):
+        with pytest.raises(InputError, match="not one of a search run by this version"):
             checkpoint.load(tmp_path / "00000001.pt")
 
     def test_a_full_disk_leaves_the_old_one_and_nothing_else(self, tmp_path, monkeypatch):

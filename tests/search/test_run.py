@@ -19,7 +19,7 @@ from idarts.arch import parse
 from idarts.cli import main
 from idarts.data import load
 from idarts.errors import CollapseWarning
-from idarts.search import checkpoint
+from idarts.runs import checkpoint
 
 SMALL = ["--preset", "smoke", "--channels", "4", "--batch", "16", "--rounds", "14", "--checkpoint-rounds", "2"]
 
@@ -141,7 +141,7 @@ def test_a_folder_in_use(tmp_path, capsys):
         while not (out / "metrics.jsonl").exists():
             time.sleep(0.05)
         assert main(["search", *SMALL, "--out", str(out), "--resume"]) == 2
-        assert "in use by another search" in capsys.readouterr().err
+        assert "in use by another run" in capsys.readouterr().err
     finally:
         process.kill()
         process.wait()
@@ -149,7 +149,7 @@ def test_a_folder_in_use(tmp_path, capsys):
 
 def test_other_settings_are_not_resumed(whole, capsys):
     assert main(["search", *SMALL, "--out", str(whole), "--resume", "--seed", "5"]) == 2
-    assert "was searched with another seed" in capsys.readouterr().err
+    assert "was begun with another seed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_full_disk_is_one_line_that_says_what_to_do(tmp_path, capsys, monkeypa
         raise OSError(28, "No space left on device")
 
     out = tmp_path / "run"
-    monkeypatch.setattr("idarts.search.checkpoint.torch.save", full)
+    monkeypatch.setattr("idarts.runs.checkpoint.torch.save", full)
     assert main(["search", *SMALL, "--out", str(out)]) == 1
     shown = capsys.readouterr().err.splitlines()[-1]
     assert "No space left on device" in shown

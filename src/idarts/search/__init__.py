@@ -4,7 +4,6 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from idarts.search import checkpoint
 from idarts.search.api import search
 from idarts.search.config import METHODS, Alpha, Config, Hypergradient, Weights, config
 from idarts.search.loop import Round, Search, Stream
@@ -21,7 +20,6 @@ __all__ = [
     "SearchResult",
     "Stream",
     "Weights",
-    "checkpoint",
     "config",
     "search",
 ]

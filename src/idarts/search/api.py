@@ -13,6 +13,7 @@ from idarts.data.record import Images, LazyImages
 from idarts.errors import InputError
 from idarts.search.config import METHODS, changed
 from idarts.search.loop import Search, Stream
+from idarts.search.relaxations import RELAXATIONS
 from idarts.search.run import RunConfig, SearchResult, Watch, conduct
 from idarts.search.streams import TensorBatches
 from idarts.spaces import ChoiceSupernet, Supernet, space
@@ -78,18 +79,20 @@ def _net(what: "str | nn.Module", part: Any, config: RunConfig) -> Supernet:
     channels, height, _ = part.shape
     classes = int(part.labels.max()) + 1
     macro = found.macro.changed(depth=config.depth, channels=config.channels, classes=classes, image=height)
-    return found.supernet(macro, in_channels=channels)
+    return found.supernet(macro, in_channels=channels, relaxation=RELAXATIONS[config.relaxation](0.0))
 
 
 def _parts(what: "str | nn.Module", train: Data, valid: Data, config: RunConfig) -> tuple[Any, Any]:
     """Both parts, of one kind: images for a space by name, else what was given."""
     given = [train] if valid is None else [train, valid]
+    if config.valid == "official" and valid is None:
+        raise InputError("valid='official' needs data by name (idarts search); give a share such as 0.5, or `valid`")
     if isinstance(what, str):
         given = [part if _is_part(part) or _is_stream(part) else load(part, hold_out=0).train for part in given]
     if len(given) == 2:
         return given[0], given[1]
     if isinstance(given[0], Images | LazyImages):
-        first, second = split(given[0], 1 - config.valid, seed=config.seed)
+        first, second = split(given[0], 1 - float(config.valid), seed=config.seed)
         return first, second
     if _is_stream(given[0]):
         raise InputError("a stream cannot be halved; give a second one for α as `valid`")
@@ -97,7 +100,7 @@ def _parts(what: "str | nn.Module", train: Data, valid: Data, config: RunConfig)
     if len(x) != len(y):
         raise InputError(f"{len(x)} inputs with {len(y)} targets, expected as many of one as of the other")
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(config.seed))
-    inner, outer = order.tensor_split([round(len(x) * (1 - config.valid))])
+    inner, outer = order.tensor_split([round(len(x) * (1 - float(config.valid)))])
     return (x[inner], y[inner]), (x[outer], y[outer])
 
 

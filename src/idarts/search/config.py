@@ -7,6 +7,8 @@ from typing import Any, Literal
 from idarts.errors import InputError
 from idarts.hypergrad import FirstOrder, Method, Neumann
 
+Relaxed = Literal["softmax", "gumbel", "dirichlet", "uniform", "partial-channels"]
+
 
 @dataclass(frozen=True)
 class Weights:
@@ -19,6 +21,7 @@ class Weights:
     decay: float = 5e-4
     clip: float = 5.0  # largest norm of a gradient; 0 clips nothing
     warmup: int = 0  # weight steps before the first α step
+    relaxation: Relaxed | None = None  # where weights are trained otherwise than α
 
 
 @dataclass(frozen=True)
@@ -32,14 +35,18 @@ class Alpha:
 
 @dataclass(frozen=True)
 class Hypergradient:
-    """How α's gradient is taken: K terms of the series with γ a number, the weights' `rate`, or `auto`."""
+    """How α's gradient is taken: K terms of the series with γ a number, the weights' `rate`, or `auto`.
 
-    order: Literal["first", "implicit"] = "implicit"
+    Where `order` is `none`, α stays as it is; `reinforce` trains a controller that draws paths, as ENAS does.
+    """
+
+    order: Literal["none", "first", "implicit", "reinforce"] = "implicit"
     terms: int = 2
     step: float | Literal["auto", "rate"] = "auto"
     curvature: Literal["hessian", "gauss_newton"] = "gauss_newton"  # a minibatch Hessian is indefinite
     damping: float = 0.0
     products: Literal["exact", "finite_difference"] = "exact"
+    samples: int = 10  # paths for one step of a controller
 
     def method(self, rate: float) -> Method:
         """The method of the bilevel core, at the weights' present learning rate."""
@@ -47,6 +54,21 @@ class Hypergradient:
             return FirstOrder()
         step = rate if self.step == "rate" else self.step
         return Neumann(self.terms, step, damping=self.damping, curvature=self.curvature, products=self.products)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How an architecture is taken from α and the weights, at last.
+
+    `argmax` takes α's largest; `best-of` draws `samples` paths by α and takes the one that is best on validation
+    batches with the shared weights; `perturbation` keeps of every decision the option without which the supernet loses
+    most there.
+    """
+
+    rule: Literal["argmax", "best-of", "perturbation"] = "argmax"
+    none: bool = True  # whether `none` may be taken
+    samples: int = 100
+    batches: int = 4  # of validation data, on which paths are compared
 
 
 @dataclass(frozen=True)
@@ -67,6 +89,9 @@ class Config:
     weights: Weights = field(default_factory=Weights)
     alpha: Alpha = field(default_factory=Alpha)
     hypergradient: Hypergradient = field(default_factory=Hypergradient)
+    relaxation: Relaxed = "softmax"
+    none: bool = True  # whether `none` takes part in the relaxation, where a space has it
+    selection: Selection = field(default_factory=Selection)
 
     def __post_init__(self) -> None:
         for name in ("rounds", "inner_steps", "batch"):
@@ -92,6 +117,20 @@ METHODS: dict[str, dict[str, Any]] = {
     "idarts": {},
     "darts": {"inner_steps": 1, "hypergradient": {"terms": 0, "step": "rate"}},
     "darts-first-order": {"inner_steps": 1, "hypergradient": {"order": "first"}},
+    "gdas": {"inner_steps": 1, "relaxation": "gumbel", "hypergradient": {"order": "first"}},
+    "setn": {
+        "inner_steps": 1,
+        "weights": {"relaxation": "uniform"},
+        "hypergradient": {"order": "first"},
+        "selection": {"rule": "best-of"},
+    },
+    "random-nas": {
+        "inner_steps": 1,
+        "relaxation": "uniform",
+        "hypergradient": {"order": "none"},
+        "selection": {"rule": "best-of"},
+    },
+    "enas": {"inner_steps": 1, "hypergradient": {"order": "reinforce"}, "selection": {"rule": "best-of"}},
 }
 
 

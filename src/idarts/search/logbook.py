@@ -1,7 +1,5 @@
-"""The lines of a run's `metrics.jsonl`, and what is to be warned of when they are written."""
+"""What a search's `metrics.jsonl` says of its rounds, and what is to be warned of when they are written."""
 
-import json
-import time
 import warnings
 from dataclasses import asdict
 from typing import Any
@@ -17,21 +15,22 @@ PICTURES = 500  # rounds of which α is kept: enough to draw it over time
 class Logbook:
     """Every round's numbers; α and the cell that it stands for as often as is good for a picture of them."""
 
-    def __init__(self, search: Search, seconds: float) -> None:
-        self.search, self.seconds, self.started = search, seconds, time.monotonic()
+    def __init__(self, search: Search) -> None:
+        self.search = search
         self.every, self.warned = max(1, search.total // PICTURES), False
 
-    def line(self, found: Round) -> str:
-        """One round as a line of JSON."""
-        seconds = round(self.seconds + time.monotonic() - self.started, 3)
-        entry: dict[str, Any] = {**asdict(found), "seconds": seconds}
+    def entry(self, found: Round) -> dict[str, Any]:
+        """What is on record of one round."""
+        entry: dict[str, Any] = asdict(found)
         if found.number % self.every == 0 or found.number in (1, self.search.total):
             net = self.search.net
-            architecture = net.architecture()
+            architecture = self.search.current()
             entry["alpha"] = {name: _rounded(alpha.tolist()) for name, alpha in net.alpha.items()}
             entry["architecture"] = as_text(architecture)
+            if self.search.truth:
+                entry["table_accuracy"] = self.search.truth.accuracy(architecture)
             self._watch_collapse(architecture, found)
-        return json.dumps(entry) + "\n"
+        return entry
 
     def _watch_collapse(self, architecture: Architecture, found: Round) -> None:
         ops = [edge.op for cell in architecture.cells.values() for edge in cell.edges if edge.op]

@@ -4,17 +4,22 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from idarts.arch import Architecture
 from idarts.errors import InputError, NotFiniteError
 from idarts.hypergrad import Spectrum, hypergradient, lift
-from idarts.search.config import Config
-from idarts.spaces import Supernet
+from idarts.search.config import Config, Relaxed
+from idarts.search.controller import RATE, Controller
+from idarts.search.relaxations import relaxed
+from idarts.search.selection import FORWARD_COST, Judge, best_of, by_perturbation, drawn, largest, statistics_kept
+from idarts.spaces import Mixture, Supernet
+from idarts.tables import Table
 
 Loss = Callable[[Any, Any], Tensor]
 
@@ -81,8 +86,14 @@ class Search:
         self.weight_optimizer = torch.optim.SGD(
             self.w, weights.rate, weights.momentum, weight_decay=weights.decay, nesterov=weights.nesterov
         )
-        self.alpha_optimizer = torch.optim.Adam(self.a, alpha.rate, alpha.betas, weight_decay=alpha.decay)
+        self.controller = Controller(net).to(self.a[0]) if settings.hypergradient.order == "reinforce" else None
+        self.alpha_optimizer = (
+            torch.optim.Adam(self.controller.parameters(), RATE)
+            if self.controller
+            else torch.optim.Adam(self.a, alpha.rate, alpha.betas, weight_decay=alpha.decay)
+        )
         self.spectrum: Spectrum | None = None
+        self.truth: Table | None = None  # only to be shown: no step and no selection looks at it
         self.number, self.weight_steps, self.bad_rounds = 0, 0, 0
         self.gradient_evaluations, self.seconds = 0.0, 0.0
 
@@ -106,6 +117,7 @@ class Search:
             "net": self.net.state_dict(),
             "weight_optimizer": self.weight_optimizer.state_dict(),
             "alpha_optimizer": self.alpha_optimizer.state_dict(),
+            "controller": self.controller.state_dict() if self.controller else None,
             "train": self.train.state_dict(),
             "valid": self.valid.state_dict(),
             "spectrum": None if spectrum is None else [spectrum.vector, spectrum.eigenvalue, spectrum.age],
@@ -122,12 +134,36 @@ class Search:
         self.net.load_state_dict(state["net"])
         self.weight_optimizer.load_state_dict(state["weight_optimizer"])
         self.alpha_optimizer.load_state_dict(state["alpha_optimizer"])
+        if self.controller:
+            self.controller.load_state_dict(state["controller"])
         self.train.load_state_dict(state["train"])
         self.valid.load_state_dict(state["valid"])
         self.spectrum = None if state["spectrum"] is None else Spectrum(*state["spectrum"])
         self.number, self.weight_steps, self.bad_rounds, self.gradient_evaluations = state["counts"]
         self.seconds = state["seconds"]
         torch.set_rng_state(state["random"].cpu())
+
+    def current(self) -> Architecture:
+        """What α stands for at this moment."""
+        return largest(self.net, self.settings.selection)
+
+    def select(self) -> Architecture:
+        """What the search has found, by the rule of its settings."""
+        rule = self.settings.selection
+        if rule.rule == "argmax":
+            return self.current()
+        judge = Judge(self.net, [next(self.valid) for _ in range(rule.batches)], self._score)
+        if rule.rule == "perturbation":
+            found, cost = by_perturbation(judge, rule)
+        else:
+            found, cost = best_of(judge, [self._drawn() for _ in range(rule.samples)])
+        self.gradient_evaluations += cost
+        return found
+
+    @property
+    def sound(self) -> bool:
+        """What is not finite must not take a good checkpoint's place."""
+        return not self.bad_rounds
 
     def used(self) -> float:
         """The share of the budget that is used up, in whichever of its measures is the furthest."""
@@ -147,7 +183,7 @@ class Search:
     def _weight_step(self) -> Tensor:
         """One SGD step on one training batch; only w's gradients are taken, so nothing gathers in α's."""
         images, labels = next(self.train)
-        logits = self.net(images)
+        logits = self.net(images, mixtures=self._mixtures(self.settings.weights.relaxation))
         loss = self.loss(logits, labels)
         grads = torch.autograd.grad(loss, self.w, allow_unused=True)
         finite = loss.detach().isfinite()  # stays on the device: a bad batch moves nothing, and nobody waits for it
@@ -163,8 +199,26 @@ class Search:
         self.gradient_evaluations += 1
         return torch.stack([loss.detach(), _accuracy(logits, labels)])
 
+    def _mixtures(self, name: Relaxed | None) -> dict[str, Mixture]:
+        """What the supernet mixes in one pass; a path, where a controller draws it."""
+        if self.controller:
+            with torch.no_grad():
+                return self.controller.path(self.controller.draw()[0])
+        self.net.relaxation = relaxed(self.net, self.settings, name, self.used())
+        return self.net.mixtures()
+
     def _alpha_step(self, train: Tensor) -> Round:
-        """One Adam step by the hypergradient on one training and one validation batch; `train`: loss and accuracy."""
+        """One step on what decides the architecture; `train`: the weight steps' loss and accuracy."""
+        order = self.settings.hypergradient.order
+        if order == "reinforce":
+            return self._round(train, self._controller_step())
+        if order == "none":
+            return self._round(train, self._look(self._mixtures(None)))
+        return self._hypergradient_step(train)
+
+    def _hypergradient_step(self, train: Tensor) -> Round:
+        """One Adam step by the hypergradient on one training and one validation batch."""
+        self.net.relaxation = relaxed(self.net, self.settings, None, self.used())
         inner = lift(self.net, self.loss, next(self.train), self.w, self.a)
         accuracies: list[Tensor] = []
 
@@ -174,11 +228,11 @@ class Search:
 
         outer = lift(self.net, watched, next(self.valid), self.w, self.a)
         method = self.settings.hypergradient.method(self.rate())
-        entropy, margin = _spread(self.a)
         try:
             estimate = hypergradient(inner, outer, self.w, self.a, method, spectrum=self.spectrum)
         except NotFiniteError:
-            return self._skip(train, entropy, margin)
+            return self._skip(train)
+        torch.rand(())  # a hypergradient leaves no trace in the generator: else weights would be drawn the same path
         estimate.write_grad(self.a)
         self.alpha_optimizer.step()
         self.alpha_optimizer.zero_grad()
@@ -186,8 +240,57 @@ class Search:
         facts = estimate.diagnostics
         self.gradient_evaluations += facts.gradient_evaluations
         norm = torch.cat([grad.reshape(-1) for grad in estimate.grads]).norm()
-        valid = torch.stack([estimate.outer_loss, accuracies[-1]])
-        train_loss, train_accuracy, valid_loss, valid_accuracy, length = torch.cat([train, valid, norm[None]]).tolist()
+        return replace(
+            self._round(train, torch.stack([estimate.outer_loss, accuracies[-1]])),
+            norm=norm.item(),
+            implicit_share=facts.implicit_share,
+            contraction=facts.contraction,
+            step=facts.step,
+        )
+
+    def _controller_step(self) -> Tensor:
+        """One Adam step on the controller by paths of its own on validation batches; α shows its greedy path."""
+        assert self.controller is not None
+        found: list[Tensor] = []
+        losses: list[Tensor] = []
+        for _ in range(self.settings.hypergradient.samples):
+            choices, log_likelihood, entropy, _ = self.controller.draw()
+            found.append(self._look(self.controller.path(choices)))
+            reward = torch.where(found[-1][1].isnan(), -found[-1][0], found[-1][1])
+            losses.append(self.controller.loss(reward, log_likelihood, entropy))
+        torch.stack(losses).mean().backward()
+        self.alpha_optimizer.step()
+        self.alpha_optimizer.zero_grad()
+        with torch.no_grad():
+            for name, logits in self.controller.draw(greedy=True)[3].items():
+                self.net.alpha[name].copy_(logits)
+        return torch.stack(found).mean(dim=0)
+
+    @torch.no_grad()
+    def _look(self, mixtures: dict[str, Mixture]) -> Tensor:
+        """Loss and accuracy on a validation batch."""
+        images, labels = next(self.valid)
+        with statistics_kept(self.net):
+            logits = self.net(images, mixtures=mixtures)
+        self.gradient_evaluations += FORWARD_COST
+        return torch.stack([self.loss(logits, labels), _accuracy(logits, labels)])
+
+    def _drawn(self) -> Architecture:
+        rule = self.settings.selection
+        if not self.controller:
+            return drawn(self.net, rule)
+        with torch.no_grad():
+            path = self.controller.path(self.controller.draw()[0])
+        return largest(self.net, rule, {name: mixture.weights for name, mixture in path.items()})
+
+    def _score(self, outputs: Any, labels: Any) -> Tensor:
+        """The larger the better: accuracy or, where the task is no classification, the loss turned round."""
+        accuracy = _accuracy(outputs, labels)
+        return torch.where(accuracy.isnan(), -self.loss(outputs, labels), accuracy)
+
+    def _round(self, train: Tensor, valid: Tensor) -> Round:
+        entropy, margin = _spread(self.a)
+        train_loss, train_accuracy, valid_loss, valid_accuracy = torch.cat([train, valid]).tolist()
         return Round(
             number=self.number,
             train_loss=train_loss,
@@ -198,13 +301,9 @@ class Search:
             gradient_evaluations=self.gradient_evaluations,
             train_accuracy=None if math.isnan(train_accuracy) else train_accuracy,
             valid_accuracy=None if math.isnan(valid_accuracy) else valid_accuracy,
-            norm=length,
-            implicit_share=facts.implicit_share,
-            contraction=facts.contraction,
-            step=facts.step,
         )
 
-    def _skip(self, train: Tensor, entropy: float, margin: float) -> Round:
+    def _skip(self, train: Tensor) -> Round:
         """α stays where it is; too many such rounds in a row end the search."""
         self.bad_rounds += 1
         warnings.warn(
@@ -218,15 +317,7 @@ class Search:
                 f"the losses or the hypergradient were not finite in {PATIENCE} rounds in a row, the last one being "
                 f"round {self.number}; lower weights.rate, or give hypergradient.damping"
             )
-        return Round(
-            number=self.number,
-            train_loss=train[0].item(),
-            valid_loss=math.nan,
-            rate=self.rate(),
-            entropy=entropy,
-            margin=margin,
-            gradient_evaluations=self.gradient_evaluations,
-        )
+        return self._round(train, torch.full_like(train, math.nan))
 
 
 def _accuracy(outputs: Tensor, labels: Tensor) -> Tensor:

@@ -1,35 +1,27 @@
-"""A search from settings to a run folder: what `idarts search` does.
+"""A search from settings to a run folder: what `idarts search` does."""
 
-The folder holds `config.json`, `metrics.jsonl` (a line a round), TensorBoard's event files, `checkpoints/`, and at the
-end `result.json`.
-"""
-
-import fcntl
-import json
 import platform
-import signal
-import time
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
+from idarts import runs
 from idarts._version import __version__
 from idarts.arch import Architecture, to_data
-from idarts.arch.files import write_whole
-from idarts.data import CIFAR, NONE, Batches, load, split
-from idarts.errors import IdartsError, InputError, NotFiniteError
-from idarts.search import checkpoint
+from idarts.data import CIFAR, NONE, Batches, load, official_split, split
+from idarts.errors import InputError
+from idarts.runs import Job
 from idarts.search.config import Config
-from idarts.search.events import watch_events
 from idarts.search.logbook import Logbook
 from idarts.search.loop import Round, Search
+from idarts.search.relaxations import RELAXATIONS
 from idarts.spaces import ChoiceSupernet, space
+from idarts.tables import find
+
+Watch = Callable[[Round, Search], None]
 
 
 @dataclass(frozen=True)
@@ -43,9 +35,10 @@ class RunConfig(Config):
     image: int | None = None  # side to which images are resized
     depth: int | None = None  # of the supernet, else the space's own
     channels: int | None = None
-    valid: float = 0.5  # share of the training images that α sees
+    valid: float | Literal["official"] = 0.5  # share of the training images that α sees, or NAS-Bench-201's own halves
     augment: bool = True  # crop and flip, where images are large enough
     device: str = "auto"
+    tables: str | None = None  # folder of benchmark tables, else IDARTS_TABLES: what is found is looked up, and shown
     checkpoint_rounds: int = 100
     checkpoint_minutes: float = 5.0
 
@@ -57,14 +50,6 @@ class SearchResult:
     architecture: Architecture
     rounds: list[dict[str, Any]]
     path: Path
-
-
-class Interrupted(KeyboardInterrupt):
-    """The run was asked to stop, and wrote a checkpoint first."""
-
-
-Watch = Callable[[Round, "Search"], None]
-Prepare = Callable[[], tuple[Search, dict[str, Any]]]
 
 
 def run(
@@ -79,7 +64,7 @@ def run(
 
 
 def conduct(
-    prepare: Prepare,
+    prepare: Callable[[], tuple[Search, dict[str, Any]]],
     settings: RunConfig,
     out: Path,
     *,
@@ -88,49 +73,20 @@ def conduct(
     watch: Watch | None = None,
 ) -> SearchResult:
     """Give a search a folder; it is prepared once the folder is its own."""
-    with _claimed(out, resume, overwrite), _asked_to_stop() as asked:
+    found: list[Architecture] = []
+
+    def job() -> Job:
         search, description = prepare()
-        if resume:
-            _go_on(search, out, settings)
-        else:
-            write_whole(out / "config.json", _json({**asdict(settings), "choices": _branches(search)}))
-        logbook, saved = Logbook(search, _spent(out)), time.monotonic()
-        with (out / "metrics.jsonl").open("a") as log, watch_events(out) as events, _pointing_back(out):
-            for found in search.rounds():
-                log.write(logbook.line(found))
-                log.flush()
-                events(found, search)
-                if watch:
-                    watch(found, search)
-                late = time.monotonic() - saved >= 60 * settings.checkpoint_minutes
-                due = late or asked or found.number % settings.checkpoint_rounds == 0
-                if due and not search.bad_rounds:  # what is not finite must not take a good one's place
-                    _save(search, out)
-                    saved = time.monotonic()
-                if asked:
-                    raise Interrupted(found.number)
-        return _finish(settings, search, out, description)
+        search.truth = find(settings.space, settings.tables)
 
+        def result(log: list[dict[str, Any]]) -> dict[str, Any]:
+            found.append(search.select())
+            return _result(settings, search, found[0], log, description)
 
-@contextmanager
-def _pointing_back(out: Path) -> Iterator[None]:
-    """A search that ends in numbers that are not finite says which of its states is good."""
-    try:
-        yield
-    except NotFiniteError as error:
-        good = checkpoint.latest(out / "checkpoints")
-        where = f"the last good checkpoint is that of round {good[0]}" if good else "there is no checkpoint yet"
-        raise NotFiniteError(f"{error}; {where}, in {out}") from error
+        return Job(search, Logbook(search).entry, result, facts={"choices": _branches(search)})
 
-
-def _save(search: Search, out: Path) -> None:
-    try:
-        checkpoint.save(out / "checkpoints", search.number, search.state_dict())
-    except OSError as error:
-        raise IdartsError(
-            f"the checkpoint of round {search.number} could not be written to {out} ({error.strerror}); "
-            "the one before it is whole: make room, then continue with --resume"
-        ) from error
+    log = runs.conduct(job, settings, out, resume=resume, overwrite=overwrite, watch=watch)
+    return SearchResult(found[0], log, out)
 
 
 def _branches(search: Search) -> dict[str, list[str]]:
@@ -143,13 +99,18 @@ def _prepare(settings: RunConfig) -> tuple[Search, dict[str, Any]]:
     torch.manual_seed(settings.seed)
     device = _device(settings.device)
     data = load(settings.data, settings.data_root, image=settings.image)
-    train, valid = split(data.train, 1 - settings.valid, seed=settings.seed)
+    train, valid = (
+        official_split(data.train, settings.data, settings.data_root)
+        if settings.valid == "official"
+        else split(data.train, 1 - settings.valid, seed=settings.seed)
+    )
     channels, height, _ = data.train.shape
     found = space(settings.space)
     macro = found.macro.changed(
         depth=settings.depth, channels=settings.channels, classes=len(data.classes), image=height
     )
-    net = found.supernet(macro, in_channels=channels).to(device)
+    relaxation = RELAXATIONS[settings.relaxation](0.0)  # partial channels are built in
+    net = found.supernet(macro, in_channels=channels, relaxation=relaxation).to(device)
     augment = CIFAR if settings.augment and height >= 16 else NONE
     inner, outer = (
         Batches(part, settings.batch, seed=2 * settings.seed + which, augment=augment, device=device)
@@ -172,123 +133,24 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _finish(settings: RunConfig, search: Search, out: Path, description: dict[str, Any]) -> SearchResult:
-    rounds = _log(out)
-    architecture = search.net.architecture()
-    result = {
+def _result(
+    settings: RunConfig,
+    search: Search,
+    architecture: Architecture,
+    log: list[dict[str, Any]],
+    description: dict[str, Any],
+) -> dict[str, Any]:
+    return {
         "space": settings.space,
         "method": settings.method,
         "seed": settings.seed,
         "architecture": to_data(architecture),
         "alpha": {name: alpha.tolist() for name, alpha in search.net.alpha.items()},
-        "metrics": rounds[-1] if rounds else {},
+        "table": search.truth.query(architecture) if search.truth else None,
+        "metrics": log[-1] if log else {},
         "gradient_evaluations": search.gradient_evaluations,
-        "seconds": _spent(out),
         "config": asdict(settings),
         "data": description,
         "device": str(search.a[0].device),
         "versions": {"idarts": __version__, "python": platform.python_version(), "torch": torch.__version__},
     }
-    write_whole(out / "result.json", _json(result))
-    return SearchResult(architecture, rounds, out)
-
-
-def _go_on(search: Search, out: Path, settings: RunConfig) -> None:
-    """Load the last good checkpoint, and forget what the log says of later rounds."""
-    before = _read_config(out)
-    changed = sorted(
-        name for name, value in asdict(settings).items() if json.loads(json.dumps(value)) != before.get(name)
-    )
-    if changed:
-        raise InputError(f"{out} was searched with another {changed[0]}; resume with the settings of its config.json")
-    found = checkpoint.latest(out / "checkpoints")
-    number = 0
-    if found is not None:
-        number, state, problems = found
-        search.load_state_dict(state)
-        for problem in problems:
-            warnings.warn(f"{problem}; going on from round {number}", UserWarning, stacklevel=2)
-    kept = [json.dumps(line) + "\n" for line in _log(out) if line["number"] <= number]
-    write_whole(out / "metrics.jsonl", "".join(kept).encode())
-
-
-def _read_config(out: Path) -> dict[str, Any]:
-    try:
-        found = json.loads((out / "config.json").read_text())
-    except (OSError, ValueError) as error:
-        raise InputError(f"{out}/config.json cannot be read ({error}); begin anew with --overwrite") from error
-    return found if isinstance(found, dict) else {}
-
-
-def _log(out: Path) -> list[dict[str, Any]]:
-    """The rounds on record; a last line that a kill cut short does not count."""
-    path = out / "metrics.jsonl"
-    lines = path.read_text().splitlines() if path.exists() else []
-    rounds = []
-    for line in lines:
-        try:
-            rounds.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
-    return rounds
-
-
-def _spent(out: Path) -> float:
-    rounds = _log(out)
-    return float(rounds[-1]["seconds"]) if rounds else 0.0
-
-
-def _json(data: dict[str, Any]) -> bytes:
-    return (json.dumps(data, indent=1) + "\n").encode()
-
-
-@contextmanager
-def _claimed(out: Path, resume: bool, overwrite: bool) -> Iterator[None]:
-    """The folder, for this process alone."""
-    there = (out / "config.json").exists()
-    if resume and not there:
-        raise InputError(f"{out} holds no run to resume; leave out --resume to begin one")
-    if there and not resume and not overwrite:
-        raise InputError(f"{out} holds a run already; continue it with --resume, or replace it with --overwrite")
-    if out.exists() and not there and (not out.is_dir() or any(p.name != ".lock" for p in out.iterdir())):
-        raise InputError(f"{out} is there and is no run; name a new folder with --out")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        lock = (out / ".lock").open("w")
-    except OSError as error:
-        raise InputError(f"the folder {out} cannot be written: {error.strerror}; name another one with --out") from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(
-                f"{out} is in use by another search; wait for it, or name another folder with --out"
-            ) from None
-        if overwrite:
-            _clear(out)
-        yield
-
-
-def _clear(out: Path) -> None:
-    for pattern in ("checkpoints/*.pt", "events.out.tfevents.*.idarts", "config.json", "metrics.jsonl", "result.json"):
-        for path in out.glob(pattern):
-            path.unlink(missing_ok=True)
-
-
-@contextmanager
-def _asked_to_stop() -> Iterator[list[int]]:
-    """A list that is no longer empty once SIGINT or SIGTERM came."""
-    asked: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        asked.append(number)
-
-    try:
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not in the main thread: whoever is there handles signals
-        before = {}
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

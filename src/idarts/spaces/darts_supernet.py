@@ -31,6 +31,8 @@ class DartsSupernet(Supernet):
     (torch.Size([2, 10]), torch.Size([14, 8]))
     """
 
+    none = OP["none"]
+
     def __init__(self, macro: Macro, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
         super().__init__({"normal": (len(EDGES), len(OP)), "reduce": (len(EDGES), len(OP))}, relaxation)
         self.stem, width = stem(in_channels, macro)

@@ -28,6 +28,8 @@ class NasBench201Supernet(Supernet):
     (torch.Size([2, 10]), torch.Size([6, 5]))
     """
 
+    none = NAS_BENCH_201_OPS.index("none")
+
     def __init__(self, macro: Macro, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
         super().__init__({"cell": (len(NAS_BENCH_201_EDGES), len(NAS_BENCH_201_OPS))}, relaxation)
         self.stem = stem(in_channels, macro)

@@ -27,6 +27,8 @@ class Supernet(nn.Module):
     `forward(x, mixtures=…)` by given ones, as those of a single path: `net(x, mixtures=net.path(architecture))`.
     """
 
+    none: int | None = None  # the column of α that stands for no operation, where a space has one
+
     def __init__(self, alphas: Mapping[str, tuple[int, int]], relaxation: Relaxation = softmax) -> None:
         super().__init__()
         self.relaxation = relaxation

@@ -7,8 +7,8 @@ from dataclasses import asdict
 import pytest
 
 from idarts import InputError
+from idarts.runs.events import TAGS, EventWriter, _checksum, watch_events
 from idarts.search import Round
-from idarts.search.events import TAGS, EventWriter, _checksum, watch_events
 
 
 def files(folder):
@@ -74,7 +74,7 @@ def test_all_numbers_of_a_round_are_written(tmp_path):
         watch(full, None)
         watch(Round(8, 2.0, math.nan, 0.5, 0.75, 0.125, 45.0), None)  # skipped
     found = read(tmp_path)
-    expected = {TAGS.get(name, f"search/{name}"): value for name, value in asdict(full).items() if name != "number"}
+    expected = {TAGS.get(name, f"run/{name}"): value for name, value in asdict(full).items() if name != "number"}
     assert {tag: seen[0] for tag, seen in found.items()} == {tag: (7, value) for tag, value in expected.items()}
     assert found["loss/train"][1] == (8, 2.0)
     assert len(found["hypergradient/norm"]) == 1

@@ -9,10 +9,10 @@ import torch
 from idarts.errors import InputError
 
 KEPT = 2
-FORMAT = "idarts-search-1"
+FORMAT = "idarts-{}-1"  # of what kind the run is
 
 
-def save(folder: Path, number: int, state: dict[str, Any]) -> Path:
+def save(folder: Path, number: int, state: dict[str, Any], kind: str = "search") -> Path:
     """Write the state of round `number`, and forget all but the last two.
 
     A kill at any moment leaves the files that were there; a full disk raises an OSError and leaves nothing behind.
@@ -22,7 +22,7 @@ def save(folder: Path, number: int, state: dict[str, Any]) -> Path:
     aside = folder / f".{path.name}.{os.getpid()}"
     try:
         with aside.open("wb") as file:
-            torch.save({"format": FORMAT, "number": number, "state": state}, file)
+            torch.save({"format": FORMAT.format(kind), "number": number, "state": state}, file)
             file.flush()
             os.fsync(file.fileno())
         aside.replace(path)
@@ -34,7 +34,7 @@ def save(folder: Path, number: int, state: dict[str, Any]) -> Path:
     return path
 
 
-def load(path: Path) -> tuple[int, dict[str, Any]]:
+def load(path: Path, kind: str = "search") -> tuple[int, dict[str, Any]]:
     """The round and state of one file; only tensors and plain values are read, nothing is run."""
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
@@ -42,17 +42,17 @@ def load(path: Path) -> tuple[int, dict[str, Any]]:
         raise InputError(f"the checkpoint {path} cannot be read: {error.strerror or error}") from error
     except Exception as error:  # torch raises many kinds for a damaged or foreign file
         raise InputError(f"the checkpoint {path} is damaged, or not one of ours; use another one") from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise InputError(f"the checkpoint {path} is not one of a search by this version; use another one")
+    if not isinstance(found, dict) or found.get("format") != FORMAT.format(kind):
+        raise InputError(f"the checkpoint {path} is not one of a {kind} run by this version; use another one")
     return found["number"], found["state"]
 
 
-def latest(folder: Path) -> tuple[int, dict[str, Any], list[str]] | None:
+def latest(folder: Path, kind: str = "search") -> tuple[int, dict[str, Any], list[str]] | None:
     """The newest checkpoint that can be read, with a word about each newer one that cannot; None if there is none."""
     problems: list[str] = []
     for path in reversed(_numbered(folder)):
         try:
-            return *load(path), problems
+            return *load(path, kind), problems
         except InputError as error:
             problems.append(str(error))
     if problems:

@@ -5,16 +5,15 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import asdict
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 from idarts.errors import InputError
-from idarts.search.loop import Round
 
 NAME = "events.out.tfevents.{}.idarts"  # TensorBoard looks for `tfevents`, and reads a folder's files by name
 
-# What stands before the slash is a group of charts; fields that have no place here go to `search`.
+# What stands before the slash is a group of charts; fields that have no place here go to `run`.
 TAGS = {
     "train_loss": "loss/train",
     "valid_loss": "loss/valid",
@@ -75,11 +74,12 @@ class EventWriter:
 
 
 @contextmanager
-def watch_events(folder: "str | os.PathLike[str]") -> Iterator[Callable[[Round, object], None]]:
-    """What `run` calls after every round: all the round's numbers become scalars, their step is the round's number.
+def watch_events(folder: "str | os.PathLike[str]") -> Iterator[Callable[[Any, object], None]]:
+    """What a run calls after every round: all the record's numbers become scalars, their step is the round's number.
 
     >>> import tempfile
-    >>> found = Round(1, train_loss=2.3, valid_loss=2.4, rate=0.02, entropy=1.0, margin=0.0, gradient_evaluations=5.0)
+    >>> from dataclasses import make_dataclass
+    >>> found = make_dataclass("Round", ["number", "valid_loss"])(1, 2.4)
     >>> with tempfile.TemporaryDirectory() as folder, watch_events(folder) as watch:
     ...     watch(found, None)
     ...     b"loss/valid" in next(Path(folder).iterdir()).read_bytes()
@@ -87,10 +87,10 @@ def watch_events(folder: "str | os.PathLike[str]") -> Iterator[Callable[[Round, 
     """
     with EventWriter(folder) as writer:
 
-        def watch(found: Round, _search: object) -> None:
-            values = {field.name: getattr(found, field.name) for field in fields(found) if field.name != "number"}
+        def watch(found: Any, _work: object) -> None:
+            values = {name: value for name, value in asdict(found).items() if name != "number"}
             numbers = {name: value for name, value in values.items() if isinstance(value, int | float)}
-            writer.scalars({TAGS.get(name, f"search/{name}"): value for name, value in numbers.items()}, found.number)
+            writer.scalars({TAGS.get(name, f"run/{name}"): value for name, value in numbers.items()}, found.number)
 
         yield watch
 

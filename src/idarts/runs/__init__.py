@@ -1,0 +1,7 @@
+"""A run: some work that goes round by round, in a folder of its own, that can be stopped, killed and gone on with."""
+
+from idarts.runs import checkpoint
+from idarts.runs.conduct import Interrupted, Job, Work, conduct
+from idarts.runs.folder import read_config, read_log
+
+__all__ = ["Interrupted", "Job", "Work", "checkpoint", "conduct", "read_config", "read_log"]

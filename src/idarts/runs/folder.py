@@ -1,0 +1,70 @@
+"""A run's folder: `config.json`, `metrics.jsonl` (a line a round), event files, `checkpoints/`, at last `result.json`."""
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from idarts.errors import InputError
+
+
+@contextmanager
+def claimed(out: Path, resume: bool, overwrite: bool) -> Iterator[None]:
+    """The folder, for this process alone; an existing run is never overwritten unasked."""
+    there = (out / "config.json").exists()
+    if resume and not there:
+        raise InputError(f"{out} holds no run to resume; leave out --resume to begin one")
+    if there and not resume and not overwrite:
+        raise InputError(f"{out} holds a run already; continue it with --resume, or replace it with --overwrite")
+    if out.exists() and not there and (not out.is_dir() or any(p.name != ".lock" for p in out.iterdir())):
+        raise InputError(f"{out} is there and is no run; name a new folder with --out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        lock = (out / ".lock").open("w")
+    except OSError as error:
+        raise InputError(f"the folder {out} cannot be written: {error.strerror}; name another one with --out") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                f"{out} is in use by another run; wait for it, or name another folder with --out"
+            ) from None
+        if overwrite:
+            _clear(out)
+        yield
+
+
+def _clear(out: Path) -> None:
+    for pattern in ("checkpoints/*.pt", "events.out.tfevents.*.idarts", "config.json", "metrics.jsonl", "result.json"):
+        for path in out.glob(pattern):
+            path.unlink(missing_ok=True)
+
+
+def read_config(out: Path) -> dict[str, Any]:
+    """The settings that a run began with."""
+    try:
+        found = json.loads((out / "config.json").read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{out}/config.json cannot be read ({error}); begin anew with --overwrite") from error
+    return found if isinstance(found, dict) else {}
+
+
+def read_log(out: Path) -> list[dict[str, Any]]:
+    """The rounds on record; a last line that a kill cut short does not count."""
+    path = out / "metrics.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    rounds = []
+    for line in lines:
+        try:
+            rounds.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return rounds
+
+
+def as_json(data: dict[str, Any]) -> bytes:
+    """What a file of the folder holds, for people to read, too."""
+    return (json.dumps(data, indent=1) + "\n").encode()

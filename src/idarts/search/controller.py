@@ -1,0 +1,65 @@
+"""ENAS: an LSTM draws a path, decision by decision, and learns from what the path scores (REINFORCE)."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from idarts.spaces import Mixture, Supernet
+from idarts.spaces.relaxation import one_hot
+
+HIDDEN, RATE, ENTROPY, DECAY = 32, 1e-3, 1e-4, 0.99  # width, Adam's rate, bonus for entropy, of the moving baseline
+
+
+class Controller(nn.Module):
+    """Draws one option for every decision of a supernet; what was drawn before enters the next draw.
+
+    >>> from idarts.spaces import space
+    >>> found = space("nas-bench-201")
+    >>> controller = Controller(found.supernet(found.macro.changed(depth=1, channels=4)))
+    >>> choices, log_likelihood, entropy, _ = controller.draw()
+    >>> len(choices["cell"]), bool(log_likelihood < 0)
+    (6, True)
+    """
+
+    baseline: Tensor
+
+    def __init__(self, net: Supernet) -> None:
+        super().__init__()
+        self.shapes = {name: tuple(alpha.shape) for name, alpha in net.alpha.items()}
+        self.cell = nn.LSTMCell(HIDDEN, HIDDEN)
+        self.start = nn.Parameter(0.1 * torch.randn(1, HIDDEN))
+        self.read = nn.ModuleDict({name: nn.Linear(HIDDEN, columns) for name, (_, columns) in self.shapes.items()})
+        self.tell = nn.ModuleDict({name: nn.Embedding(columns, HIDDEN) for name, (_, columns) in self.shapes.items()})
+        self.register_buffer("baseline", torch.zeros(()))
+
+    def draw(self, greedy: bool = False) -> tuple[dict[str, list[int]], Tensor, Tensor, dict[str, Tensor]]:
+        """Choices, their log-likelihood, the entropy and the logits on the way; a greedy draw takes the largest."""
+        state, told = None, self.start
+        total = entropy = self.start.new_zeros(())
+        choices: dict[str, list[int]] = {}
+        logits: dict[str, Tensor] = {}
+        for name, (rows, _) in self.shapes.items():
+            choices[name], found = [], []
+            for _ in range(rows):
+                state = self.cell(told, state)
+                scores = self.read[name](state[0]).log_softmax(dim=1)
+                weights = scores.exp().detach().cpu()  # drawn by the CPU's generator on any device
+                pick = scores.argmax(dim=1) if greedy else torch.multinomial(weights, 1)[:, 0].to(scores.device)
+                told = self.tell[name](pick)
+                total = total + scores[0, pick[0]]
+                entropy = entropy - (scores.exp() * scores).sum()
+                choices[name].append(int(pick))
+                found.append(scores)
+            logits[name] = torch.cat(found)
+        return choices, total, entropy, logits
+
+    def path(self, choices: Mapping[str, list[int]]) -> dict[str, Mixture]:
+        """What a supernet mixes for these choices."""
+        return {name: one_hot(choices[name], columns, self.start) for name, (_, columns) in self.shapes.items()}
+
+    def loss(self, reward: Tensor, log_likelihood: Tensor, entropy: Tensor) -> Tensor:
+        """REINFORCE with a moving baseline, which each reward moves, and a bonus for entropy."""
+        first = not self.baseline.any()
+        self.baseline.copy_(reward if first else DECAY * self.baseline + (1 - DECAY) * reward)
+        return -(reward - self.baseline) * log_likelihood - ENTROPY * entropy
