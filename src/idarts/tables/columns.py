@@ -1,0 +1,94 @@
+"""Columns of numbers in one .npz file, each read when it is first asked for.
+
+They are read without numpy, whose import alone would take longer than a look-up may; only writing needs it. The file is
+mapped into memory, so a table stays what it was when it was opened, even if its file is replaced meanwhile.
+"""
+
+import io
+import mmap
+import struct
+import sys
+import zipfile
+import zlib
+from array import array
+from ast import literal_eval
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from idarts.arch.files import write_whole
+from idarts.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_CODES = {"|u1": "B", "<i4": "i", "<u4": "I", "<u8": "Q", "<f4": "f"}  # numpy's name → that of `array`
+_LOCAL_HEADER = 30  # bytes in front of a zip member's name
+
+
+class Columns:
+    """The columns of a file by name, as arrays of the standard library.
+
+    >>> import numpy, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_columns(Path(folder, "a.npz"), {"test": numpy.array([91.5, 94.25], numpy.float32)})
+    ...     Columns(Path(folder, "a.npz"))["test"]
+    array('f', [91.5, 94.25])
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._read: dict[str, array[Any]] = {}
+        try:
+            with file.open("rb") as stream, zipfile.ZipFile(stream) as archive:
+                self._members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+                self._bytes = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError, zipfile.BadZipFile) as error:
+            raise InputError(f"{file} cannot be read as a table ({error}); import it again") from None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    def __getitem__(self, name: str) -> "array[Any]":
+        if name not in self._read:
+            try:
+                self._read[name] = _numbers(self._content(self._members[name]))
+            except (KeyError, ValueError, SyntaxError, struct.error) as error:
+                raise InputError(f"{self.file}: column {name} is damaged ({error}); import the table again") from None
+        return self._read[name]
+
+    def _content(self, info: zipfile.ZipInfo) -> bytes:
+        name, extra = struct.unpack_from("<HH", self._bytes, info.header_offset + _LOCAL_HEADER - 4)
+        start = info.header_offset + _LOCAL_HEADER + name + extra
+        content = self._bytes[start : start + info.file_size]
+        if info.compress_type != zipfile.ZIP_STORED or zlib.crc32(content) != info.CRC:
+            raise ValueError("its checksum is wrong")
+        return content
+
+
+def write_columns(file: Path, columns: "Mapping[str, NDArray[Any]]") -> None:
+    """Write arrays of one axis: all of the file or nothing, so that several processes may do it at once.
+
+    >>> import numpy
+    >>> write_columns(Path("no such folder/a.npz"), {"test": numpy.zeros(2, numpy.float32)})
+    Traceback (most recent call last):
+    idarts.errors.InputError: cannot write no such folder/a.npz: No such file or directory
+    """
+    import numpy as np  # noqa: PLC0415 (see above)
+
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **columns)
+    write_whole(file, content.getvalue())
+
+
+def _numbers(content: bytes) -> "array[Any]":
+    if content[:7] != b"\x93NUMPY\x01":
+        raise ValueError("no array of numpy")
+    start = 10 + struct.unpack_from("<H", content, 8)[0]
+    header = literal_eval(content[10:start].decode("latin1").strip())
+    found = array(_CODES[header["descr"]], content[start:])
+    if header["shape"] != (len(found),):
+        raise ValueError(f"shape {header['shape']}")
+    if sys.byteorder == "big":
+        found.byteswap()
+    return found

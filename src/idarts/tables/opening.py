@@ -1,0 +1,42 @@
+"""Tables by their benchmark's name."""
+
+import os
+
+from idarts.errors import InputError
+from idarts.tables import table_101, table_201
+from idarts.tables.columns import Columns
+from idarts.tables.lookup import Table
+from idarts.tables.places import table_file
+from idarts.tables.table_101 import Table101
+from idarts.tables.table_201 import Table201
+
+# NAS-Bench-1Shot1 and its three spaces are views of NAS-Bench-101.
+BENCHMARKS = (table_201.NAME, *table_101.VIEWS)
+
+
+def table(benchmark: str, folder: "str | os.PathLike[str] | None" = None) -> Table:
+    """The table of a benchmark, from `folder`, or from the one in IDARTS_TABLES, or from the user's cache.
+
+    >>> table("nas-bench-301")
+    Traceback (most recent call last):
+    idarts.errors.InputError: there is no table 'nas-bench-301', expected nas-bench-201, nas-bench-101, \
+nas-bench-1shot1, nas-bench-1shot1-s1, nas-bench-1shot1-s2 or nas-bench-1shot1-s3
+    """
+    if benchmark not in BENCHMARKS:
+        known = f"{', '.join(BENCHMARKS[:-1])} or {BENCHMARKS[-1]}"
+        raise InputError(f"there is no table {benchmark!r}, expected {known}")
+    if benchmark == table_201.NAME:
+        return Table201(benchmark, Columns(table_file(table_201.NAME, folder)))
+    return Table101(benchmark, Columns(table_file(table_101.NAME, folder)))
+
+
+def find(space: str, folder: "str | os.PathLike[str] | None" = None) -> Table | None:
+    """The table of a search space where there is one at hand, else None: for those who can do without.
+
+    >>> find("darts") is None
+    True
+    """
+    try:
+        return table(space, folder) if space in BENCHMARKS else None
+    except InputError:
+        return None

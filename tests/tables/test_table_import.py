@@ -1,0 +1,380 @@
+"""Importers and small files in the official formats; what is malicious, cut off or damaged leaves nothing behind."""
+
+import bz2
+import os
+import pickle
+import random
+import zipfile
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from idarts.arch import nas_bench_1shot1, nas_bench_101, parse
+from idarts.errors import InputError
+from idarts.tables import import_table, table
+
+INDICES = (0, 9, 15624)
+CALLED = {"cifar10": "cifar10", "cifar100": "cifar100", "imagenet16": "ImageNet16-120"}
+partial = pytest.mark.filterwarnings("ignore:.*; the others stay unknown")
+
+
+def check_201(found, official, seeds=(777, 888)):
+    for index in INDICES:
+        answer = found.details(index)
+        assert answer["runs"] == len(seeds)
+        for dataset, called in CALLED.items():
+            valid = ("cifar10-valid" if dataset == "cifar10" else called, "x-valid")
+            test = (called, "ori-test" if dataset == "cifar10" else "x-test")
+            wanted = {"valid": (200, *valid), "test": (200, *test), "valid_12": (12, *valid), "test_12": (12, *test)}
+            for key, where in wanted.items():
+                mean = np.mean([official.accuracy(index, *where, seed) for seed in seeds])
+                assert answer[dataset][key] == pytest.approx(mean, abs=1e-5)
+            assert (answer[dataset]["params"], answer[dataset]["flops"]) == (129306 + 10_000 * index, 15647370)
+            assert answer[dataset]["latency"] == pytest.approx(0.02)
+            assert answer[dataset]["train_time"] == pytest.approx(200 * (2.5 + np.mean(seeds) / 1000))
+    with pytest.raises(InputError, match="has no values for index 1; import the whole benchmark"):
+        found.query(1)
+    assert found.rank(0).of == len(INDICES)
+    assert len(found.top(10)) == len(INDICES)
+
+
+def test_nats_folder(official, tmp_path, own_cache):
+    folder = official.nats_folder(tmp_path / "NATS-tss-v1_0-3ffb9-simple", INDICES)
+    told = []
+    with pytest.warns(UserWarning, match="holds 3 of 15625 cells"):
+        written = import_table(folder, progress=lambda done, total: told.append((done, total)))
+    assert written == own_cache.folder / "nas-bench-201.npz"
+    assert told[0] == (1, 15625)
+    assert told[-1] == (15625, 15625)
+    check_201(table("nas-bench-201"), official)
+
+
+@partial
+@pytest.mark.parametrize("zipped", [False, True])
+def test_pth_as_old_and_new_torch_write_it(official, tmp_path, zipped):
+    file = official.pth(tmp_path / "NAS-Bench-201-v1_1-096897.pth", INDICES, zipped)
+    assert zipfile.is_zipfile(file) == zipped
+    told = []
+    import_table(file, tmp_path / "tables", progress=lambda done, total: told.append((done, total)))
+    assert 0 < told[-1][0] <= told[-1][1]
+    check_201(table("nas-bench-201", tmp_path / "tables"), official)
+
+
+@partial
+def test_one_pbz2_with_all_cells(official, tmp_path):
+    file = tmp_path / "NATS-tss-v1_0-3ffb9.pickle.pbz2"
+    official.pbz2(file, official.meta({index: official.cell(index) for index in INDICES}))
+    check_201(table("nas-bench-201", import_table(file, tmp_path / "tables").parent), official)
+
+
+@partial
+def test_weights_in_a_file_are_passed_over(official, tmp_path):
+    import torch
+
+    cells = {index: official.cell(index, seeds=(1,)) for index in INDICES}
+    cells[0]["200"]["all_results"]["cifar10", 1]["net_state_dict"] = OrderedDict(w=torch.ones(3), n=torch.tensor(2))
+    for zipped in (False, True):
+        torch.save(official.meta(cells), tmp_path / "all.pth", _use_new_zipfile_serialization=zipped)
+        check_201(table("nas-bench-201", import_table(tmp_path / "all.pth", tmp_path / "t").parent), official, (1,))
+
+
+def cells_101():
+    """Matrices, operations and fingerprints: cells of 1Shot1 among them."""
+    draw, found = random.Random(3), {}
+    for variant in ("S1", "S2", "S3"):
+        choices = list(nas_bench_1shot1.parent_choices(variant))
+        for _ in range(8):
+            parents = draw.choice(choices)
+            ops = draw.choices(nas_bench_101.OPS, k=len(parents) - 1)
+            cell = nas_bench_1shot1.to_nas_bench_101(nas_bench_1shot1.from_choices(variant, ops, parents))
+            found[nas_bench_101.fingerprint(cell)] = nas_bench_101.to_matrix(cell)
+    straight = nas_bench_101.from_matrix([[0, 1, 0], [0, 0, 1], [0, 0, 0]], ["maxpool3x3"])
+    return found | {nas_bench_101.fingerprint(straight): nas_bench_101.to_matrix(straight)}
+
+
+def trainings(official, lengths=(108,)):
+    """Records in random order, and what each cell's means must be: time, train, valid, test by epochs."""
+    draw, records, means = random.Random(4), [], {}
+    for key, (matrix, ops) in cells_101().items():
+        for epochs in lengths:
+            runs = [(draw.uniform(100, 900), draw.random(), draw.random(), draw.random()) for _ in range(3)]
+            records += [official.training(key, epochs, matrix, ops, 8_555_530 + len(ops), run) for run in runs]
+            means[key, epochs] = np.mean(runs, axis=0)
+    draw.shuffle(records)
+    return records, means
+
+
+@pytest.mark.parametrize(("name", "lengths"), [("only108", (108,)), ("full", (4, 12, 36, 108))])
+def test_tfrecord(official, tmp_path, name, lengths):
+    records, means = trainings(official, lengths)
+    file = tmp_path / f"nasbench_{name}.tfrecord"
+    file.write_bytes(official.tfrecord(records))
+    with pytest.warns(UserWarning, match=f"holds {len(cells_101())} of 423624 cells"):
+        import_table(file)
+    found = table("nas-bench-101")
+    for key, (matrix, ops) in cells_101().items():
+        answer = found.details({"matrix": matrix, "ops": ops})
+        assert (answer["hash"], answer["params"]) == (key, 8_555_530 + len(ops))
+        assert parse(answer["architecture"]) == nas_bench_101.from_matrix(matrix, ops)
+        assert list(answer["epochs"]) == [str(length) for length in lengths]
+        for length in lengths:
+            values = [answer["epochs"][str(length)][name] for name in ("train_time", "train", "valid", "test")]
+            assert values == pytest.approx(means[key, length] * (1, 100, 100, 100), rel=1e-5)
+        assert [answer["valid"], answer["test"]] == pytest.approx(100 * means[key, 108][2:], rel=1e-5)
+    best = max(cells_101(), key=lambda key: means[key, 108][2])
+    assert found.best(split="valid")["hash"] == best
+    inside = {key for key, (_, ops) in cells_101().items() if ops != ["input", "maxpool3x3", "output"]}
+    assert {answer["hash"] for answer in table("nas-bench-1shot1").top(99)} == inside
+
+
+def test_parquet(real, tmp_path):
+    written = import_table(Path(real.folder, "nasbench201_tss.parquet"), tmp_path)
+    assert written.read_bytes() == real.table("nas-bench-201").columns.file.read_bytes()
+
+
+def test_parquet_of_something_else(tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow (idarts[tables])")
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    refused(tmp_path / "a.parquet", "is no known table", tmp_path / "out")
+    (tmp_path / "b.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-9])
+    refused(tmp_path / "b.parquet", "cannot be read as Parquet", tmp_path / "out")
+
+
+def refused(file, message, out):
+    with pytest.raises(InputError) as caught:
+        import_table(file, out)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not out.exists() or not list(out.iterdir())
+
+
+class Command:
+    """Pickled, it is a call of a function with one argument."""
+
+    def __init__(self, function, *arguments):
+        self.call = (function, arguments)
+
+    def __reduce__(self):
+        return self.call
+
+
+def attacks(mark):
+    """Pickles that would make the file `mark` if anything in them ran, and the name that each is refused for."""
+    shell = f"touch {mark}"
+    text = shell.encode()
+    short = b"\x8c" + bytes([len(text)]) + text
+    return {
+        "GLOBAL": (b"cos\nsystem\n(S'" + text + b"'\ntR.", "os.system"),
+        "INST": (b"(S'" + text + b"'\nios\nsystem\n.", "os.system"),
+        "OBJ": (b"(cos\nsystem\nS'" + text + b"'\no.", "os.system"),
+        "STACK_GLOBAL": (b"\x80\x04\x8c\x02os\x8c\x06system\x93" + short + b"\x85R.", "os.system"),
+        "REDUCE": (pickle.dumps(Command(os.system, shell), protocol=2), f"{os.name}.system"),
+        "nested": (pickle.dumps({"200": [{"x": Command(os.system, shell)}]}, protocol=4), f"{os.name}.system"),
+        "eval": (pickle.dumps(Command(eval, f"__import__('os').system({shell!r})")), "builtins.eval"),
+        "getattr": (b"cbuiltins\ngetattr\n.", "builtins.getattr"),
+        "dotted": (b"\x80\x04\x8c\x0bcollections\x8c\x14OrderedDict.__init__\x93.", "collections.OrderedDict.__init__"),
+        "numpy": (b"cnumpy.core.multiarray\n_reconstruct\n.", "numpy.core.multiarray._reconstruct"),
+        "torch": (b"ctorch.hub\nload\n.", "torch.hub.load"),
+    }
+
+
+NAMES = tuple(attacks(""))
+HARMLESS = ("getattr", "dotted", "numpy", "torch")  # they only name what no official file does
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in HARMLESS])
+def test_attacks_do_work_where_anything_may_run(name, tmp_path):
+    """Or the tests below would show nothing."""
+    mark = tmp_path / "ran"
+    pickle.loads(attacks(str(mark))[name][0])
+    assert mark.exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_malicious_pbz2_is_refused_and_nothing_runs(name, official, tmp_path):
+    mark, folder = tmp_path / "ran", tmp_path / "folder"
+    attack, named = attacks(str(mark))[name]
+    official.nats_folder(folder, [])
+    (folder / "000000.pickle.pbz2").write_bytes(bz2.compress(attack))
+    refused(folder, f"000000.pickle.pbz2 was refused: its pickle calls {named};", tmp_path / "out")
+    (folder / "meta.pickle.pbz2").write_bytes(bz2.compress(attack))
+    refused(folder, f"meta.pickle.pbz2 was refused: its pickle calls {named};", tmp_path / "out")
+    refused(folder / "meta.pickle.pbz2", f"was refused: its pickle calls {named};", tmp_path / "out")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_malicious_pth_is_refused_and_nothing_runs(name, tmp_path):
+    mark, file = tmp_path / "ran", tmp_path / "a.pth"
+    attack, named = attacks(str(mark))[name]
+    magic = pickle.dumps(0x1950A86A20F9469CFC6C, protocol=2)
+    head = magic + pickle.dumps(1001, protocol=2) + pickle.dumps({"little_endian": True}, protocol=2)
+    for content in (attack, magic + attack, head + attack):
+        file.write_bytes(content)
+        refused(file, f"was refused: its pickle calls {named};", tmp_path / "out")
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("archive/data.pkl", attack)
+    refused(file, f"was refused: its pickle calls {named};", tmp_path / "out")
+    assert not mark.exists()
+
+
+def test_stand_ins_do_nothing_and_stay_what_they_are(official, tmp_path):
+    """A pickle may also set attributes of what it names: here of functions that nobody else uses."""
+    from idarts.tables import pickles
+
+    file = tmp_path / "a.pickle.pbz2"
+    for content in (
+        b"ctorch.storage\n_load_from_bytes\n(S'cos\\nsystem\\n.'\ntR.",  # torch's own would unpickle its argument
+        b"c_codecs\nencode\n(S'x'\nS'rot13'\ntR.",
+        b"cnumpy.core.multiarray\nscalar\n(cnumpy\ndtype\n(S'O8'\nI0\nI1\ntRS'x'\ntR.",
+        b"cnumpy\ndtype\n(N}S'__code__'\nI1\nstb.",
+    ):
+        file.write_bytes(bz2.compress(content))
+        refused(file, str(file), tmp_path / "out")
+    assert pickles._dtype("f8").code == "f8"
+
+
+def test_cut_off_or_damaged_pickles(official, tmp_path):
+    folder = official.nats_folder(tmp_path / "folder", [0])
+    good = (folder / "000000.pickle.pbz2").read_bytes()
+    draw = random.Random(0)
+    for content in (b"", b"x", good[:-1], good[: len(good) // 2], bytes([*good[:60], good[60] ^ 4, *good[61:]])):
+        (folder / "000000.pickle.pbz2").write_bytes(content)
+        refused(folder, "000000.pickle.pbz2 is not complete or not official", tmp_path / "out")
+    plain = bz2.decompress(good)
+    for _ in range(8):
+        (folder / "000000.pickle.pbz2").write_bytes(bz2.compress(plain[: draw.randrange(len(plain))]))
+        refused(folder, "000000.pickle.pbz2", tmp_path / "out")
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_cut_off_pth(official, tmp_path, zipped):
+    good = official.pth(tmp_path / "a.pth", [0], zipped).read_bytes()
+    for share in (0, 0.001, 0.5, 0.9):
+        (tmp_path / "a.pth").write_bytes(good[: int(share * len(good))])
+        refused(tmp_path / "a.pth", "a.pth is not complete or not official", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda cell: cell.pop("200"), "cell 0 is not as the benchmark writes it (KeyError: 'full')"),
+        (lambda cell: cell["200"].pop("all_results"), "(KeyError: 'all_results')"),
+        (lambda cell: cell["200"]["all_results"]["cifar100", 888]["eval_acc1es"].clear(), "'x-valid@199'"),
+        (lambda cell: cell["200"]["all_results"]["cifar100", 888].update(params="many"), "TypeError"),
+        (lambda cell: cell["200"]["all_results"]["cifar100", 888].update(params=1e9), "Error"),
+    ],
+)
+def test_results_of_another_form(official, tmp_path, change, message):
+    folder, cell = official.nats_folder(tmp_path / "folder", []), official.cell(0)
+    change(cell)
+    official.pbz2(folder / "000000.pickle.pbz2", cell)
+    refused(folder, message, tmp_path / "out")
+
+
+def test_other_contents_than_the_benchmark(official, tmp_path):
+    file = tmp_path / "a.pickle.pbz2"
+    swapped = official.meta({})
+    swapped["meta_archs"][:2] = swapped["meta_archs"][1::-1]
+    for content, message in (
+        ([1], "has no list of the 15625 cells"),
+        ({"meta_archs": ["64:64:64"]}, "has no list of the 15625 cells"),
+        (swapped, "at index 0, expected |avg_pool_3x3~0|"),
+        (official.meta(), "has no arch2infos"),
+        (official.meta({}), "holds no cells"),
+        (official.meta({-1: official.cell(0)}), "has a cell at index -1"),
+    ):
+        official.pbz2(file, content)
+        refused(file, message, tmp_path / "out")
+    for name, message in (("notes.txt", "is none of the files"), ("folder", "holds no meta.pickle.pbz2")):
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        (tmp_path / "notes.txt").touch()
+        refused(tmp_path / name, message, tmp_path / "out")
+    refused(tmp_path / "nothing.pth", "there is no", tmp_path / "out")
+
+
+def test_damaged_tfrecords(official, tmp_path):
+    records, _ = trainings(official)
+    good, file = official.tfrecord(records), tmp_path / "a.tfrecord"
+    frame = 16 + len(records[0])
+    for cut in (1, 11, 12, 20, frame - 1, frame + 5, len(good) - 1):
+        file.write_bytes(good[:cut])
+        number = cut // frame if cut < 2 * frame else len(records) - 1
+        refused(file, f"record {number} is cut off or damaged", tmp_path / "out")
+    for place, message in {0: "damaged", 8: "record 0 has", 40: "record 0 has", frame - 1: "record 0 has"}.items():
+        file.write_bytes(good[:place] + bytes([good[place] ^ 0x01]) + good[place + 1 :])
+        refused(file, message, tmp_path / "out")
+    last = len(good) - 30
+    file.write_bytes(good[:last] + bytes([good[last] ^ 0x01]) + good[last + 1 :])
+    refused(file, f"record {len(records) - 1} has a wrong checksum", tmp_path / "out")
+    for content in (
+        b"[]",
+        b"{",
+        b"\xff",
+        b'["00", 108, "01", "input", "!"]',
+        b'["zz", 108, "0", "", "AAAA"]',
+        records[0].replace(b"108", b"Infinity", 1),
+        records[0][:-9] + b'"]',
+    ):
+        file.write_bytes(official.tfrecord([content]))
+        refused(file, "record 0 is not one of NAS-Bench-101", tmp_path / "out")
+    file.write_bytes(b"")
+    refused(file, "holds no training of 108 epochs", tmp_path / "out")
+
+
+def test_cells_that_are_not_of_101(official, tmp_path):
+    key, (matrix, ops) = next(iter(cells_101().items()))
+    file, final = tmp_path / "a.tfrecord", (1.0, 0.5, 0.5, 0.5)
+    for record, message in (
+        (official.training("00" * 16, 108, matrix, ops, 1, final), f"has the fingerprint {key}"),
+        (official.training(key, 108, matrix, ["input", "conv5x5", "output"], 1, final), "is none of NAS-Bench-101"),
+        (official.training(key, 108, matrix[1:], ops, 1, final), "is none of NAS-Bench-101"),
+        (
+            official.training(key, 108, ["x" * len(row) for row in matrix], ops, 1, final),
+            "is none of NAS-Bench-101",
+        ),
+        (official.training(key, 7, matrix, ops, 1, final), "a training of 7 epochs, expected one of 4, 12, 36, 108"),
+        (official.training(key, 12, matrix, ops, 1, final), "holds no training of 108 epochs"),
+    ):
+        file.write_bytes(official.tfrecord([record]))
+        refused(file, message, tmp_path / "out")
+
+
+@partial
+def test_a_failed_import_leaves_the_earlier_table(official, tmp_path):
+    folder = official.nats_folder(tmp_path / "folder", INDICES)
+    written = import_table(folder, tmp_path / "tables")
+    before = written.read_bytes()
+    (folder / "000009.pickle.pbz2").write_bytes(b"cut")
+    with pytest.raises(InputError):
+        import_table(folder, tmp_path / "tables")
+    assert written.read_bytes() == before
+    assert list(written.parent.iterdir()) == [written]
+
+
+@partial
+def test_a_damaged_table_is_said(official, tmp_path):
+    written = import_table(official.nats_folder(tmp_path / "folder", INDICES), tmp_path / "tables")
+    good = written.read_bytes()
+    written.write_bytes(good[: len(good) // 2])
+    with pytest.raises(InputError, match="cannot be read as a table"):
+        table("nas-bench-201", written.parent)
+    with zipfile.ZipFile(written, "w") as archive:
+        archive.writestr("cifar10_test.npy", "no numbers")
+    with pytest.raises(InputError, match="column cifar10_test is damaged"):
+        table("nas-bench-201", written.parent).query(0)
+    place = good.index(np.float32(table_value(good)).tobytes())
+    written.write_bytes(good[:place] + b"\x01" + good[place + 1 :])
+    with pytest.raises(InputError, match="its checksum is wrong"):
+        table("nas-bench-201", written.parent).details(0)
+
+
+def table_value(content):
+    import io
+
+    with np.load(io.BytesIO(content)) as archive:
+        return archive["cifar10_valid"][9]

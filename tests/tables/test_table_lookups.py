@@ -1,0 +1,233 @@
+"""The real tables: every cell of NAS-Bench-201, samples of the others, ranks, places, a cold process."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from idarts.arch import from_json, nas_bench_1shot1, nas_bench_101, nas_bench_201, parse, to_json
+from idarts.errors import InputError
+from idarts.tables import find, table
+from idarts.tables.official_101 import spaces_of
+
+DATASETS = ("cifar10", "cifar100", "imagenet16")
+SPLITS = [(dataset, split) for dataset in DATASETS for split in ("valid", "test")]
+ALL_SKIP = "|skip_connect~0|+|skip_connect~0|skip_connect~1|+|skip_connect~0|skip_connect~1|skip_connect~2|"
+
+
+def single(value):
+    """To compare what went through single precision and seven digits."""
+    return pytest.approx(value, rel=1e-6)
+
+
+def test_every_cell_of_201_by_index_and_by_string(real):
+    found = real.table("nas-bench-201")
+    columns = real.columns(201, "arch_str", *(f"{dataset}_{split}_200ep_mean" for dataset, split in SPLITS))
+    answers = [found.query(index) for index in range(15625)]
+    assert [answer["index"] for answer in answers] == list(range(15625))
+    assert [answer["architecture"] for answer in answers] == columns["arch_str"]
+    assert [found.row(text) for text in columns["arch_str"]] == list(range(15625))
+    for dataset, split in SPLITS:
+        values = np.array([answer[dataset][split] for answer in answers])
+        assert np.abs(values - columns[f"{dataset}_{split}_200ep_mean"]).max() < 1e-5
+
+
+def test_known_values_of_201(real):
+    found = real.table("nas-bench-201")
+    best = [round(found.best(dataset, split)[dataset][split], 3) for dataset, split in SPLITS]
+    assert best == [91.607, 94.373, 73.493, 73.513, 46.733, 47.311]
+    skip = found.query(ALL_SKIP)
+    values = [round(skip[dataset][split], 3) for dataset, split in SPLITS]
+    assert values == [39.769, 54.297, 15.033, 15.607, 16.433, 16.322]
+
+
+def test_details_of_201(real):
+    found, index = real.table("nas-bench-201"), 4321
+    names = {"valid_12": "valid_12ep", "test_12": "test_12ep", "params": "params", "flops": "flops"}
+    names |= {"latency": "latency_s", "train_time": "train_time_200ep_s"}
+    details = found.details(index)
+    for dataset in DATASETS:
+        stored = real.columns(201, *(f"{dataset}_{name}" for name in names.values()))
+        expected = {name: single(stored[f"{dataset}_{column}"][index]) for name, column in names.items()}
+        assert details[dataset] == found.query(index)[dataset] | expected
+    assert details["runs"] == real.columns(201, "n_runs_200ep")["n_runs_200ep"][index]
+
+
+def test_every_form_finds_the_same_row(real, tmp_path):
+    found, text = real.table("nas-bench-201"), nas_bench_201.to_string(nas_bench_201.from_index(1462))
+    file = tmp_path / "cell.json"
+    file.write_text(to_json(parse(text)))
+    indices = [1462, np.int64(1462), "1462", "nas-bench-201:1462"]
+    forms = [*indices, text, "NB201_all_conv3x3", parse(text), file, str(file), json.loads(file.read_text())]
+    assert {found.row(form) for form in forms} == {1462}
+
+
+@pytest.mark.parametrize("wrong", [15625, "15625", -1, True, "DARTS_V2", "no such cell", 1.5, None])
+def test_what_is_no_cell_of_201_is_said_in_one_line(real, wrong):
+    with pytest.raises(InputError) as caught:
+        real.table("nas-bench-201").query(wrong)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("dataset", "split"), SPLITS)
+def test_rank_and_top_of_201_against_a_sort(real, dataset, split):
+    found = real.table("nas-bench-201")
+    name = f"{dataset}_{split}_200ep_mean"
+    values = np.array(real.columns(201, name)[name], np.float32)
+    for index in (0, 77, 15624, int(values.argmax()), int(values.argmin())):
+        assert found.rank(index, dataset, split) == (1 + int((values > values[index]).sum()), len(values))
+    best = [answer["index"] for answer in found.top(20, dataset, split)]
+    assert values[best].tolist() == np.sort(values)[::-1][:20].tolist()
+
+
+def test_sampled_cells_of_101_by_hash_and_by_matrix(real):
+    found = real.table("nas-bench-101")
+    columns = real.columns(101, "hash", "params", "test_acc_108ep_mean")
+    for row in random.Random(0).sample(range(len(columns["hash"])), 400):
+        expected = columns["hash"][row].hex()
+        answer = found.query(expected)
+        assert nas_bench_101.fingerprint(parse(answer["architecture"])) == expected
+        assert found.query(answer["architecture"]) == answer
+        assert answer["hash"] == expected
+        assert answer["test"] == single(100 * columns["test_acc_108ep_mean"][row])
+        assert (answer["params"], answer["valid"]) == (columns["params"][row], None)
+
+
+def test_known_values_of_101(real):
+    found = real.table("nas-bench-101")
+    best = found.best()
+    assert round(best["test"], 4) == 94.3176
+    assert found.rank(best["architecture"]) == (1, 423624)
+    assert found.accuracy(best["hash"]) == best["test"]
+    with pytest.raises(InputError, match="no split 'valid' of cifar10, expected test"):
+        found.best(split="valid")
+
+
+def test_1shot1_spaces_by_shape_are_the_stored_ones_in_all_rows(real):
+    columns = real.columns(101, "n_vertices", "adj_bits", "in_1shot1_ss1", "in_1shot1_ss2", "in_1shot1_ss3")
+    shapes = list(zip(columns["n_vertices"], columns["adj_bits"], strict=True))
+    for bit, name in enumerate(("in_1shot1_ss1", "in_1shot1_ss2", "in_1shot1_ss3")):
+        assert [bool(spaces_of(*shape) >> bit & 1) for shape in shapes] == columns[name]
+
+
+@pytest.mark.parametrize("variant", ["S1", "S2", "S3"])
+def test_1shot1_cells_are_found_and_ranked_in_their_space(real, variant):
+    number = variant[1]
+    columns = real.columns(101, "hash", "test_acc_108ep_mean", f"in_1shot1_ss{number}")
+    inside = np.array(columns[f"in_1shot1_ss{number}"])
+    values = np.array(columns["test_acc_108ep_mean"], np.float32)
+    rows = {key.hex(): row for row, key in enumerate(columns["hash"])}
+    found = real.table(f"nas-bench-1shot1-{variant.lower()}")
+    for seed in range(10):
+        architecture = _cell(variant, seed)
+        answer = found.query(architecture)
+        assert variant in answer["in_1shot1"]
+        row = rows[nas_bench_101.fingerprint(nas_bench_1shot1.to_nas_bench_101(architecture))]
+        assert answer["test"] == single(100 * float(values[row]))
+        assert found.rank(architecture) == (1 + int((values[inside] > values[row]).sum()), int(inside.sum()))
+        assert real.table("nas-bench-1shot1").query(from_json(to_json(architecture))) == answer
+    assert found.best()["test"] == single(100 * float(values[inside].max()))
+
+
+def test_a_cell_outside_of_the_view_is_refused(real):
+    best = real.table("nas-bench-101").best()
+    with pytest.raises(InputError, match=f"{best['hash']} is in nas-bench-101, but not in nas-bench-1shot1-s3"):
+        real.table("nas-bench-1shot1-s3").query(best["architecture"])
+
+
+COLD = """
+import re, sys, time
+before = time.process_time()
+from idarts.tables import table
+imported = time.process_time()
+answer = table(sys.argv[1]).query(sys.argv[2])
+queried = time.process_time()
+memory = int(re.search("VmHWM: *(\\d+)", open("/proc/self/status").read().replace("\\t", " "))[1]) / 1024
+print(queried - imported, memory, bool({"torch", "numpy"} & set(sys.modules)))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="peak memory is read from /proc")
+@pytest.mark.parametrize(
+    ("benchmark", "cell", "megabytes"),
+    [("nas-bench-201", ALL_SKIP, 100), ("nas-bench-101", "02e5a0247bbdcf2860b7e96f74961594", 300)],
+)
+def test_the_first_query_of_a_cold_process_is_quick_and_small(real, benchmark, cell, megabytes):
+    assert real.table(benchmark).query(cell)  # converted by now
+    environment = os.environ | {"XDG_CACHE_HOME": str(real.cache), "IDARTS_TABLES": real.folder}
+    command = [sys.executable, "-c", COLD, benchmark, cell]
+    answer = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.split()
+    assert float(answer[0]) < 0.1
+    assert float(answer[1]) < megabytes
+    assert answer[2] == "False"
+
+
+def test_a_warm_query_takes_no_time(real):
+    found, architecture = real.table("nas-bench-201"), parse(ALL_SKIP)
+    found.query(architecture)
+    before = time.process_time()
+    for _ in range(100):
+        found.query(architecture)
+    assert time.process_time() - before < 0.1  # a millisecond each
+
+
+def test_the_file_is_small_and_needs_no_pickle(real):
+    file = real.table("nas-bench-201").columns.file
+    assert file.stat().st_size < 3_000_000
+    with np.load(file, allow_pickle=False) as archive:
+        assert {len(archive[name]) for name in archive.files} == {15625}
+
+
+def test_parquet_folder_is_never_written_and_a_changed_file_is_converted_again(real, own_cache, tmp_path):
+    import pyarrow.parquet as pq
+
+    folder = tmp_path / "given"
+    folder.mkdir()
+    file = folder / "nasbench201_tss.parquet"
+    shutil.copy(Path(real.folder, file.name), file)
+    file.chmod(0o644)
+    before = table("nas-bench-201", folder)
+    assert [entry.name for entry in folder.iterdir()] == [file.name]
+    assert table("nas-bench-201", folder).columns.file == before.columns.file
+    content = pq.read_table(file)
+    place = content.column_names.index("cifar10_test_200ep_mean")
+    changed = content["cifar10_test_200ep_mean"].to_numpy() / 2
+    pq.write_table(content.set_column(place, "cifar10_test_200ep_mean", [changed]), file)
+    after = table("nas-bench-201", folder)
+    assert after.accuracy(5) == single(before.accuracy(5) / 2)  # the first is still what it was when it was opened
+    assert [entry.name for entry in (own_cache.folder / "converted").iterdir()] == [after.columns.file.name]
+
+
+def test_several_processes_convert_at_once(real, own_cache):
+    environment = os.environ | {"IDARTS_TABLES": real.folder}
+    code = "from idarts.tables import table; print(table('nas-bench-201').accuracy(6111))"
+    running = [
+        subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    assert [process.communicate()[0].strip() for process in running] == ["94.37334"] * 2
+    assert len(list((own_cache.folder / "converted").iterdir())) == 1
+
+
+def test_find_gives_none_where_there_is_nothing(real, monkeypatch):
+    assert find("darts", real.folder) is None
+    assert find("nas-bench-201") is None
+    monkeypatch.setenv("IDARTS_TABLES", "/no such folder")
+    assert find("nas-bench-201") is None
+    monkeypatch.setenv("IDARTS_TABLES", real.folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(real.cache))
+    assert find("nas-bench-1shot1-s2").benchmark == "nas-bench-1shot1-s2"
+
+
+def _cell(variant, seed):
+    draw = random.Random(seed)
+    parents = draw.choice(list(nas_bench_1shot1.parent_choices(variant)))
+    ops = draw.choices(nas_bench_101.OPS, k=len(parents) - 1)
+    return nas_bench_1shot1.from_choices(variant, ops, parents)
