@@ -12,6 +12,7 @@ from idarts._version import __version__
 from idarts.errors import IdartsError, InputError, NotDifferentiableError, NotFiniteError
 
 if TYPE_CHECKING:
+    from idarts.export import load
     from idarts.hypergrad import hypergradient
     from idarts.search import search
     from idarts.spaces import Choice, derive, space
@@ -25,6 +26,7 @@ __all__ = [
     "__version__",
     "derive",
     "hypergradient",
+    "load",
     "search",
     "space",
 ]
@@ -32,6 +34,7 @@ __all__ = [
 # What needs torch is imported when it is asked for: `idarts --help` and `idarts arch list` do without.
 _LAZY = {
     "hypergradient": "idarts.hypergrad",
+    "load": "idarts.export",
     "Choice": "idarts.spaces",
     "derive": "idarts.spaces",
     "space": "idarts.spaces",

@@ -59,13 +59,17 @@ class Axis:
 
 def chart(
     title: str,
-    numbers: Sequence[int],
+    numbers: Sequence[float],
     series: Mapping[str, Floats],
     reading: str = "",
     limit: float | None = None,
     percent: bool = False,
+    across: str = "rounds",
+    sparse: str | None = None,
 ) -> Chart | None:
     """A chart of series over the rounds, or None where none of them has a value; `limit` is a line to compare with.
+
+    The series `sparse` is one that is measured now and then: its line has no gaps.
 
     >>> drawn = chart("Losses", [1, 2], {"training": np.array([2.0, 1.0])})
     >>> drawn.svg[:4], drawn.lines
@@ -75,11 +79,13 @@ def chart(
     if not shown:
         return None
     lines = [Line(name, value_text(values[np.isfinite(values)][-1], percent)) for name, values in shown.items()]
-    thin = {name: _thinned(np.array(numbers, dtype=float), values) for name, values in shown.items()}
+    places = np.array(numbers, dtype=float)
+    known = {name: np.isfinite(values) if name == sparse else slice(None) for name, values in shown.items()}
+    thin = {name: _thinned(places[known[name]], values[known[name]]) for name, values in shown.items()}
     x = Axis(min(numbers), max(*numbers, min(numbers) + 1), _LEFT, _RIGHT)
     y = _vertical(np.concatenate(list(shown.values())), limit)
     ends = ", ".join(f"{line.name} {line.last} at the end" for line in lines)
-    alt = escape(f"{title} over rounds {min(numbers)} to {max(numbers)}: {ends}")
+    alt = escape(f"{title} over {across} {round(min(numbers), 2)} to {round(max(numbers), 2)}: {ends}")
     parts = [
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{alt}">',
         *_frame(x, y, limit, percent),

@@ -14,6 +14,7 @@ from idarts.arch import Architecture, darts, nas_bench_201, to_json
 from idarts.arch.drawing import render
 from idarts.arch.files import write_whole
 from idarts.errors import InputError
+from idarts.report import training
 from idarts.report.chart import value_text
 from idarts.report.curves import curves, diagnostics
 from idarts.report.heat import heat
@@ -51,29 +52,43 @@ def page(run: Run) -> str:
     True
     """
     found = run.architecture()
-    drawing, undrawn = _drawing(found)
+    drawing, undrawn = cell_drawing(found)
     text = cell_text(found)
     facts = run.result or {}
-    return _template().render(
+    about = training.about(run) if run.trains else _about_search(run, text, found)
+    again = ("Write this page anew", f"idarts report {shlex.quote(str(run.folder))}")
+    return template("page.html.j2").render(
         finished=run.result is not None,
-        space=run.config.get("space", "own space"),
-        method=run.config.get("method", "search"),
-        data=_name(run.config.get("data", "own data")),
-        tiles=list(_tiles(run)),
-        notes=notes(run, found),
+        searched=not run.trains,
         cell=text,
         drawing=drawing,
         undrawn=undrawn,
         choices=found.choices if isinstance(found, Architecture) else {},
-        curves=curves(run),
         heat=heat(run),
         diagnostics=diagnostics(run),
         cost=list(_cost(run)),
         settings=_flat(run.config),
         described=_flat(facts.get("data", {})),
         environment=[*_flat(facts.get("versions", {})), *_flat({key: facts[key] for key in facts if key == "device"})],
-        commands=list(_commands(run, text, found)),
+        **about
+        | {"tiles": [*about["tiles"], ("time", duration(_seconds(run)))], "commands": [*about["commands"], again]},
     )
+
+
+def _about_search(run: Run, text: str | None, found: Architecture | str | None) -> dict[str, Any]:
+    finished = run.result is not None
+    method, data = run.config.get("method", "search"), _name(run.config.get("data", "own data"))
+    return {
+        "state": "Search finished" if finished else "Search in progress",
+        "heading": run.config.get("space", "own space"),
+        "told": f"searched by {method} on {data}",
+        "architecture_title": "The found architecture" if finished else "The architecture as α stands now",
+        "across": "rounds",
+        "tiles": list(_tiles(run)),
+        "notes": notes(run, found),
+        "curves": curves(run),
+        "commands": list(_commands(run, text, found)),
+    }
 
 
 def cell_text(found: Architecture | str | None) -> str | None:
@@ -89,7 +104,8 @@ def cell_text(found: Architecture | str | None) -> str | None:
 
 
 @cache
-def _template() -> "Template":
+def template(name: str) -> "Template":
+    """A page to be filled in; all of them share the style and the pieces beside it."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 (an extra)
     except ImportError:
@@ -98,10 +114,10 @@ def _template() -> "Template":
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)
 
 
-def _drawing(found: Architecture | str | None) -> tuple[str | None, str | None]:
+def cell_drawing(found: Architecture | str | None) -> tuple[str | None, str | None]:
     """The cell as inline SVG, or why it could not be drawn; neither where there is nothing to draw."""
     if not isinstance(found, Architecture) or not found.cells:
         return None, None
@@ -130,7 +146,6 @@ def _tiles(run: Run) -> Iterator[tuple[str, str]]:
             break
     if isfinite(evaluations := _evaluations(run)):
         yield "gradient evaluations", f"{evaluations:,.0f}"
-    yield "time", duration(_seconds(run))
 
 
 def _cost(run: Run) -> Iterator[tuple[str, str]]:
@@ -177,8 +192,11 @@ def _commands(run: Run, text: str | None, found: Architecture | str | None) -> I
         what = folder if run.result is not None else shlex.quote(text or "")
         yield "Count the cell’s parameters and multiply-adds", f"idarts arch show {what}"
         yield "Draw it for a paper", f"idarts arch draw {what} -o cell.svg"
+        yield (
+            "Train it from scratch",
+            f"idarts train {what} --data {shlex.quote(_name(run.config.get('data', 'DATA')))}",
+        )
         yield "Hand it to other programs", f"idarts arch convert {what} --to json"
-    yield "Write this page anew", f"idarts report {folder}"
 
 
 def _name(data: Any) -> str:

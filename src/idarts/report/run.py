@@ -1,4 +1,4 @@
-"""Reading a run folder, finished or not, as a search leaves it or as a kill left it."""
+"""Reading a run folder, finished or not, as a search or a training leaves it or as a kill left it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +29,11 @@ class Run:
     rounds: list[dict[str, Any]]  # by number
     result: dict[str, Any] | None = None
     cut: bool = False
+
+    @property
+    def trains(self) -> bool:
+        """Whether it is the training of an architecture, which its settings then name."""
+        return "architecture" in self.config
 
     def series(self, key: str) -> Floats:
         """A field over the rounds, NaN where it is missing or not finite.

@@ -2,6 +2,7 @@
 
 from idarts.runs import checkpoint
 from idarts.runs.conduct import Interrupted, Job, Work, conduct
+from idarts.runs.device import device_named
 from idarts.runs.folder import read_config, read_log
 
-__all__ = ["Interrupted", "Job", "Work", "checkpoint", "conduct", "read_config", "read_log"]
+__all__ = ["Interrupted", "Job", "Work", "checkpoint", "conduct", "device_named", "read_config", "read_log"]

@@ -1,4 +1,4 @@
-"""A run's folder: `config.json`, `metrics.jsonl` (a line a round), event files, `checkpoints/`, at last `result.json`."""
+"""A run's folder: `config.json`, `metrics.jsonl` (a line a round), events, `checkpoints/`, at last `result.json`."""
 
 import fcntl
 import json
@@ -8,6 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from idarts.errors import InputError
+
+# What runs, and the commands that look at them, leave in a folder.
+MADE = (
+    "checkpoints/*.pt",
+    "events.out.tfevents.*.idarts",
+    "metrics.jsonl",
+    "result.json",
+    "model/*",
+    "evaluation.*",
+    "report.html",
+    "config.json",
+)
 
 
 @contextmanager
@@ -38,7 +50,7 @@ def claimed(out: Path, resume: bool, overwrite: bool) -> Iterator[None]:
 
 
 def _clear(out: Path) -> None:
-    for pattern in ("checkpoints/*.pt", "events.out.tfevents.*.idarts", "config.json", "metrics.jsonl", "result.json"):
+    for pattern in MADE:
         for path in out.glob(pattern):
             path.unlink(missing_ok=True)
 

@@ -12,8 +12,7 @@ from idarts import runs
 from idarts._version import __version__
 from idarts.arch import Architecture, to_data
 from idarts.data import CIFAR, NONE, Batches, load, official_split, split
-from idarts.errors import InputError
-from idarts.runs import Job
+from idarts.runs import Job, device_named
 from idarts.search.config import Config
 from idarts.search.logbook import Logbook
 from idarts.search.loop import Round, Search
@@ -97,7 +96,7 @@ def _branches(search: Search) -> dict[str, list[str]]:
 def _prepare(settings: RunConfig) -> tuple[Search, dict[str, Any]]:
     """Data, supernet and search, all seeded."""
     torch.manual_seed(settings.seed)
-    device = _device(settings.device)
+    device = device_named(settings.device)
     data = load(settings.data, settings.data_root, image=settings.image)
     train, valid = (
         official_split(data.train, settings.data, settings.data_root)
@@ -117,20 +116,6 @@ def _prepare(settings: RunConfig) -> tuple[Search, dict[str, Any]]:
         for which, part in enumerate((train, valid))
     )
     return Search(net, inner, outer, settings), data.describe(search=train, valid=valid)
-
-
-def _device(name: str) -> torch.device:
-    """The device that a name stands for; `auto` is the accelerator, where there is one."""
-    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    if name == "auto":
-        return found or torch.device("cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise InputError(f"device is {name!r}, expected auto, cpu, or one such as cuda or cuda:1") from None
-    if device.type != "cpu" and (found is None or found.type != device.type):
-        raise InputError(f"device is {name!r}, but this machine has {found or 'no accelerator'}; use auto or cpu")
-    return device
 
 
 def _result(

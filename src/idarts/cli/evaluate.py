@@ -1,0 +1,127 @@
+"""`idarts evaluate`: a trained network on labelled images."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import ArgumentParser, Namespace
+from rich.console import Console
+from rich.table import Table
+
+from idarts.arch.files import write_whole
+from idarts.errors import InputError
+from idarts.export import data_for, evaluate, load
+from idarts.export.card import card_of
+from idarts.export.evaluation import PARTS, confusions
+from idarts.export.folder import EVALUATION, EVALUATION_PAGE
+from idarts.export.page import page
+from idarts.report.chart import value_text
+from idarts.runs import device_named
+
+_MATRIX = 12  # classes up to which the confusion matrix fits a terminal
+_HEAD = 4  # letters of a class that fit above its column; longer ones are numbered
+_CLASSES = 20  # rows of the table of classes at most: the worst
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """A network, data, and where the results go."""
+    parser.add_argument("run", type=str, metavar="RUN", help="a training run's folder, or a model folder")
+    parser.add_argument("--data", type=str, required=True, help="data source, as `idarts search` takes it")
+    parser.add_argument("--data_root", type=str, help="folder of the data's files (default: IDARTS_DATA)")
+    parser.add_argument("--part", choices=PARTS, default="test", help="which of its images")
+    parser.add_argument("--out", type=str, help=f"folder for {EVALUATION} and {EVALUATION_PAGE} (default: RUN)")
+    parser.add_argument("--batch", type=int, default=250, help="images at a time")
+    parser.add_argument("--device", type=str, default="auto", help="auto, cpu, or one such as cuda")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+
+
+def run(args: Namespace) -> None:
+    """Evaluate, print the results, and leave them as JSON and as a page."""
+    net = load(args.run, device=device_named(args.device))
+    found = evaluate(net, data_for(card_of(net), args.data, args.data_root), args.part, batch=args.batch)
+    out = Path(args.out or args.run)
+    if not out.is_dir():
+        raise InputError(f"{out} is no folder; make it, or leave out --out")
+    text, html = json.dumps(found, indent=1, ensure_ascii=False), page(found, args.run)
+    write_whole(out / EVALUATION, f"{text}\n".encode())
+    write_whole(out / EVALUATION_PAGE, html.encode())
+    if args.json:
+        print(json.dumps(found, ensure_ascii=False))
+        return
+    _print(found)
+    print(f"results: {out / EVALUATION}")
+    print(f"look:    {out / EVALUATION_PAGE}")
+
+
+def _print(found: dict[str, Any]) -> None:
+    console = Console(markup=False, highlight=False)
+    data, classes = found["data"], found["classes"]
+    console.print(f"{data['images']:,} {data['part']} images of {data['source']}", style="bold")
+    console.print(f"accuracy {_percent(found['accuracy'])}", end="")
+    console.print(f", top-5 {_percent(found['top5'])}" if len(classes) > 5 else "", end="")
+    console.print(f", loss {value_text(found['loss'])}", end="")
+    console.print(f", calibration error {_percent(found['calibration']['error'])}")
+    console.print(_class_table(classes))
+    if len(classes) <= _MATRIX:
+        console.print(_matrix(found))
+    else:
+        console.print(_mistakes(found))
+    console.print(_bins(found["calibration"]["bins"]))
+
+
+def _class_table(classes: list[dict[str, Any]]) -> Table:
+    title = "Classes"
+    if len(classes) > _CLASSES:
+        title = f"The {_CLASSES} classes with the lowest F1, of {len(classes)}"
+        classes = sorted(classes, key=lambda one: 1.0 if one["f1"] is None else one["f1"])[:_CLASSES]
+    rows = [(one["label"], f"{one['images']:,}", *(_percent(one[key]) for key in _SCORES)) for one in classes]
+    return _table(title, ("class", "images", *_SCORES), rows)
+
+
+def _matrix(found: dict[str, Any]) -> Table:
+    names = [one["label"] for one in found["classes"]]
+    heads = names
+    if max(map(len, names)) > _HEAD:
+        heads = [str(place) for place in range(len(names))]
+        names = [f"{place} {name}" for place, name in zip(heads, names, strict=True)]
+    rows = [
+        (name, *(str(count) if count else "·" for count in counts))
+        for name, counts in zip(names, found["confusion"], strict=True)
+    ]
+    return _table("Confusions (rows: classes, columns: taken for)", ("", *heads), rows)
+
+
+def _mistakes(found: dict[str, Any]) -> Table:
+    rows = [(true, taken, f"{count:,}", _percent(share)) for true, taken, count, share in confusions(found)]
+    return _table("The most frequent confusions", ("class", "taken for", "images", "of the class"), rows)
+
+
+def _bins(bins: list[dict[str, Any]]) -> Table:
+    rows = [
+        (
+            f"{100 * one['low']:.0f}–{100 * one['high']:.0f} %",
+            f"{one['count']:,}",
+            _percent(one["confidence"]),
+            _percent(one["accuracy"]),
+        )
+        for one in bins
+        if one["count"]
+    ]
+    return _table("Calibration", ("confidence", "images", "mean confidence", "accuracy"), rows)
+
+
+_SCORES = ("recall", "precision", "f1")
+
+
+def _table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    table = Table(*columns, title=title, title_justify="left")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else value_text(share, percent=True)

@@ -1,0 +1,114 @@
+"""`idarts profile`: what a network costs on this machine."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from jsonargparse import ArgumentParser, Namespace
+from rich.console import Console
+from rich.table import Table
+
+from idarts.arch import parse, to_data
+from idarts.arch.forms import FORMS
+from idarts.errors import InputError
+from idarts.export import model_folder, profile, read_card
+from idarts.export.folder import MODEL, is_model
+from idarts.export.profiling import BATCHES, SECONDS
+from idarts.runs import device_named
+from idarts.spaces import Macro, network
+from idarts.spaces.networks import resolve
+
+_SIZES = ("depth", "channels", "classes", "image")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """An architecture or a network, its skeleton, and how to measure."""
+    parser.add_argument("arch", type=str, metavar="ARCH", help=f"{FORMS}, or a trained network's folder")
+    parser.add_argument("--skeleton", type=str, help="published skeleton around the cell, such as cifar or imagenet")
+    parser.add_argument("--depth", type=int, help="cells (in NAS-Bench: cells per stage) instead of the usual")
+    parser.add_argument("--channels", type=int, help="channels of the first cells instead of the usual")
+    parser.add_argument("--classes", type=int, help="classes instead of the usual")
+    parser.add_argument("--image", type=int, help="side of the images in pixels instead of the usual")
+    parser.add_argument("--in_channels", type=int, help="channels of the images instead of the usual")
+    parser.add_argument("--batches", type=int, nargs="+", default=[*BATCHES], help="batch sizes to measure")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="how long to measure each of them at least")
+    parser.add_argument("--threads", type=int, help="threads on the CPU (default: as many as torch takes)")
+    parser.add_argument("--device", type=str, default="auto", help="auto, cpu, or one such as cuda")
+    parser.add_argument("--json", action="store_true", help="print JSON, in seconds and bytes")
+
+
+def run(args: Namespace) -> None:
+    """Build the network, measure it, print."""
+    if args.threads is not None:
+        if args.threads < 1:
+            raise InputError(f"--threads is {args.threads}, expected at least 1")
+        torch.set_num_threads(args.threads)
+    device = device_named(args.device)
+    architecture, skeleton, in_channels, (height, width) = _described(args)
+    net = network(architecture, skeleton, in_channels=in_channels).to(device)
+    cost = profile(net, (in_channels, height, width), args.batches, args.seconds)
+    facts = {"architecture": to_data(architecture), "macro": vars(skeleton), **cost}
+    if args.json:
+        print(json.dumps(facts, ensure_ascii=False))
+    else:
+        _print(architecture.space, skeleton, facts)
+
+
+def _described(args: Namespace) -> tuple[Any, Macro, int, tuple[int, int]]:
+    """Architecture, skeleton, channels and size of the images: a trained network's own, else the usual ones."""
+    sizes = {size: args[size] for size in _SIZES}
+    path = Path(args.arch)
+    if path.is_dir() and ((path / MODEL).is_dir() or is_model(path)):
+        card = read_card(model_folder(path))
+        if card.macro is None:
+            raise InputError(f"{path} holds a module of your own; measure it with idarts.export.profile")
+        if args.skeleton is not None:
+            raise InputError(f"{path} has a skeleton of its own; leave out --skeleton")
+        image = card.image if args.image is None else (args.image, args.image)
+        in_channels = card.in_channels if args.in_channels is None else args.in_channels
+        return card.architecture, card.macro.changed(**sizes), in_channels, image
+    architecture = parse(args.arch)
+    skeleton = resolve(architecture, args.skeleton, **sizes)
+    in_channels = 3 if args.in_channels is None else args.in_channels
+    return architecture, skeleton, in_channels, (skeleton.image, skeleton.image)
+
+
+def _print(space: str, skeleton: Macro, facts: dict[str, Any]) -> None:
+    console = Console(markup=False, highlight=False)
+    channels, height, width = facts["image"]
+    console.print(
+        f"{space}: depth {skeleton.depth}, {skeleton.channels} channels, {skeleton.classes} classes, "
+        f"images of {channels} × {height} × {width}",
+        style="bold",
+    )
+    console.print(f"parameters:    {facts['params']:,}")
+    for convention, number in facts["multiply_adds"].items():
+        console.print(f"multiply-adds: {number:,} ({convention})")
+    table = Table("batch", "fastest", "median", "runs", "images per second", "peak memory")
+    for column in table.columns:
+        column.justify = "right"
+    for cost in facts["batches"]:
+        table.add_row(
+            str(cost["batch"]),
+            _time(cost["minimum"]),
+            _time(cost["median"]),
+            str(cost["runs"]),
+            f"{cost['images_per_second']:,.0f}",
+            _memory(cost["peak"]),
+        )
+    console.print(table)
+    machine = facts["machine"]
+    counted = "as the allocator counts" if facts["peak_is"] == "allocator" else "without working memory"
+    console.print(f"peak memory: weights, images and activations, {counted}")
+    console.print(f"this process at its peak, with Python and torch: {_memory(facts['resident'])} resident")
+    threads = f", {machine['threads']} thread{'s' if machine['threads'] > 1 else ''}"
+    console.print(f"machine: {machine['name']} ({machine['device']}{threads}), torch {machine['torch']}")
+
+
+def _time(seconds: float) -> str:
+    return f"{1000 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def _memory(size: int) -> str:
+    return f"{size / 2**20:,.1f} MiB"
