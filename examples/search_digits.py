@@ -10,18 +10,16 @@ import shutil
 import sys
 from pathlib import Path
 
-import torch
 from rich.console import Console
 from rich.table import Table
 
 from idarts.arch import Architecture, nas_bench_201, parse
 from idarts.cli.progress import Progress
-from idarts.data import Augment, Batches, load
 from idarts.report import write_report
 from idarts.search.config import Alpha
 from idarts.search.run import RunConfig, run
-from idarts.spaces import count, network
-from idarts.train import accuracy, fit
+from idarts.spaces import count
+from idarts.train import train
 
 RESIDUAL = "|nor_conv_3x3~0|+|none~0|nor_conv_3x3~1|+|skip_connect~0|none~1|skip_connect~2|"
 CHANNELS, EPOCHS = 16, 30
@@ -31,14 +29,14 @@ def size(architecture: Architecture, channels: int) -> int:
     return count(architecture, depth=1, channels=channels, classes=10, image=8, in_channels=1).params
 
 
-def trained(architecture: Architecture, channels: int) -> float:
+def trained(architecture: Architecture, channels: int, out: Path) -> float:
     """Test accuracy of the architecture's network after training from scratch."""
-    torch.manual_seed(0)
-    data = load("digits")
-    assert data.test is not None
-    net = network(architecture, depth=1, channels=channels, classes=10, in_channels=1)
-    fit(net, Batches(data.train, 64, augment=Augment(crop=1)), EPOCHS)
-    return accuracy(net, Batches(data.test, 100, shuffle=False, drop_last=False))
+    weights = {"rate": 0.1, "nesterov": True, "decay": 5e-4, "clip": 0.0}
+    accuracy = train(
+        architecture, "digits", out=out, depth=1, channels=channels, epochs=EPOCHS, crop=1, weights=weights
+    ).accuracy
+    assert accuracy is not None
+    return accuracy
 
 
 def main(out: Path = Path("runs/demo")) -> dict[str, float]:
@@ -54,7 +52,7 @@ def main(out: Path = Path("runs/demo")) -> dict[str, float]:
     accuracies = {}
     for name, architecture, width in (("found", found, CHANNELS), ("fixed, residual", residual, channels)):
         console.print(f"training the {name} network from scratch")
-        accuracies[name] = trained(architecture, width)
+        accuracies[name] = trained(architecture, width, out / name.split(",")[0])
         table.add_row(name, f"{size(architecture, width):,}", f"{100 * accuracies[name]:.1f} %")
     console.print(table)
     console.print(f"found cell: {nas_bench_201.to_string(found)}", soft_wrap=True)

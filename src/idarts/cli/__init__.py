@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 # command → (module, one line of help). A module is imported only when its command is called: `--help` stays quick.
 COMMANDS: dict[str, tuple[str, str]] = {
     "search": ("idarts.cli.search", "Search an architecture, or go on with a search."),
+    "train": ("idarts.cli.train", "Train an architecture from scratch, or go on with a training."),
     "arch": ("idarts.cli.arch", "List, show, draw and convert architectures."),
+    "table": ("idarts.cli.table", "Look up true accuracies in benchmark tables."),
+    "evaluate": ("idarts.cli.evaluate", "Evaluate a trained network: accuracy, confusions, calibration."),
+    "predict": ("idarts.cli.predict", "Name the classes of image files."),
+    "export": ("idarts.cli.export", "Export a trained network: safetensors, ONNX, torch.export."),
+    "profile": ("idarts.cli.profile", "Measure what a network costs on this machine."),
+    "reproduce": ("idarts.cli.reproduce", "Run the paper's experiments anew: tables, figures, theorems."),
+    "sweep": ("idarts.cli.sweep", "Run many searches from one file: methods, spaces, seeds, settings."),
+    "compare": ("idarts.cli.compare", "Compare runs: mean and deviation, paired tests, equal-cost curves."),
+    "doctor": ("idarts.cli.doctor", "Say what is found on this machine, and what is missing."),
     "report": ("idarts.cli.report", "Write a run's report: one HTML file that opens offline."),
 }
 

@@ -33,7 +33,8 @@ class Batches(Iterator[tuple[Tensor, Tensor]]):
     """Batches of a part: `next(batches)` always works and gives (x, y) on the device, normalised, channels last.
 
     `epoch` counts the epochs that are complete, `position` the batches since, `len` the batches in an epoch.
-    In-memory parts move to the device as a whole if they fit; lazy ones are read by `workers` processes.
+    In-memory parts move to the device as a whole if they fit; lazy ones are read by `workers` processes. With `share`
+    (i, n), only the i-th of n pieces of every batch is given, as one of n processes takes it, which all draw the same.
 
     >>> from idarts.data import CIFAR, load
     >>> batches = Batches(load("digits").train, 64, seed=1, augment=CIFAR)
@@ -59,10 +60,11 @@ class Batches(Iterator[tuple[Tensor, Tensor]]):
         drop_last: bool = True,
         device: "str | torch.device" = "cpu",
         workers: int = 2,
+        share: tuple[int, int] = (0, 1),
     ) -> None:
         self.part, self.size, self.augment = part, _checked(size, part, drop_last), augment
         self.shuffle, self.drop_last, self.device = shuffle, drop_last, torch.device(device)
-        self.epoch, self.position = 0, 0
+        self.epoch, self.position, self.share = 0, 0, share
         self._generator = torch.Generator().manual_seed(seed)
         self._start = self._generator.get_state()
         self._plan: _Plan | None = None
@@ -80,7 +82,7 @@ class Batches(Iterator[tuple[Tensor, Tensor]]):
         plan = self._plan or self._begin()
         pixels, labels, kept = next(self._incoming)
         here = slice(self.position * self.size, (self.position + 1) * self.size)
-        draws = {name: drawn[..., here] for name, drawn in plan.draws.items()}
+        draws = {name: self._piece(drawn[..., here]) for name, drawn in plan.draws.items()}
         if kept is not None:
             draws = {name: drawn[..., kept] for name, drawn in draws.items()}
         self.position += 1
@@ -133,9 +135,14 @@ class Batches(Iterator[tuple[Tensor, Tensor]]):
         draws = draw(self.augment, count, height, width, self._generator)
         seed = int(torch.randint(0, 2**62, (), generator=self._generator))
         self._plan = _Plan(order, {name: drawn.to(self.device) for name, drawn in draws.items()}, seed)
-        chunks = list(order.split(self.size))[self.position : len(self)]
+        chunks = [self._piece(chunk) for chunk in order.split(self.size)][self.position : len(self)]
         self._incoming = self._fetch(chunks, seed)
         return self._plan
+
+    def _piece(self, batch: Tensor) -> Tensor:
+        """What of a batch, along the last axis, is this stream's."""
+        piece, pieces = self.share
+        return batch if pieces == 1 else batch.tensor_split(pieces, dim=-1)[piece]
 
 
 def _checked(size: int, part: Part, drop_last: bool) -> int:

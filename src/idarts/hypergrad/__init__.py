@@ -7,11 +7,13 @@ from idarts.hypergrad.layers import lean
 from idarts.hypergrad.lift import from_optimizer, lift
 from idarts.hypergrad.neumann import Neumann
 from idarts.hypergrad.nystrom import Nystrom
-from idarts.hypergrad.problem import Method
+from idarts.hypergrad.problem import ALONE, Averaging, Method
 from idarts.hypergrad.spectrum import Spectrum
 from idarts.hypergrad.unrolled import ReverseMode, TruncatedReverse
 
 __all__ = [
+    "ALONE",
+    "Averaging",
     "ConjugateGradient",
     "Diagnostics",
     "Estimate",

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from idarts.errors import DivergenceWarning, InputError, NotFiniteError
 from idarts.hypergrad.isolation import isolated
-from idarts.hypergrad.problem import Answer, Method, Problem
+from idarts.hypergrad.problem import ALONE, Answer, Averaging, Method, Problem
 from idarts.hypergrad.products import Loss
 from idarts.hypergrad.spectrum import Spectrum
 from idarts.hypergrad.vectors import Tensors
@@ -68,12 +68,14 @@ def hypergradient(
     spectrum: Spectrum | None = None,
     diagnostics: bool = False,
     check_finite: bool = True,
+    averaging: Averaging = ALONE,
 ) -> Estimate:
     """The gradient of `outer_loss(w*(a), a)` in `a`, where w*(a) minimises `inner_loss(w, a)`, at the given `w`.
 
     The losses are pure functions of two tuples of tensors; `lift` makes one of a module. `inner_loss` may be a
     sequence, one loss per step, for the unrolled methods. Weights, buffers, `.grad`, and the random state stay as they
-    are, also when a loss raises. `spectrum` is the last estimate's, for methods that follow the curvature.
+    are, also when a loss raises. `spectrum` is the last estimate's, for methods that follow the curvature. `averaging`
+    says how processes with a share of the batch each come to one estimate.
 
     Ridge regression in one dimension, L1 = (w − 1)²/2 + a·w²/2 and L2 = w²/2: w* = 1/(1 + a), so at a = 1 the
     hypergradient is w*·(−w*²) = −1/8.
@@ -89,9 +91,9 @@ def hypergradient(
     """
     if not isinstance(method, Method):
         raise InputError(f"method is {method!r}; give a method such as Neumann(terms=2, step=0.01)")
-    problem = Problem.of(inner_loss, outer_loss, w, a, spectrum=spectrum, diagnostics=diagnostics)
+    problem = Problem.of(inner_loss, outer_loss, w, a, spectrum=spectrum, diagnostics=diagnostics, averaging=averaging)
     with isolated({tensor.device for tensor in (*problem.w, *problem.a)}):
-        answer = method.answer(problem)
+        answer = averaging.answer(method.answer(problem))
     grads = tuple(d + i for d, i in zip(answer.direct, answer.implicit, strict=True))
     facts = _facts(answer, grads)
     if check_finite:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from idarts.errors import InputError, SingularCurvatureError
 from idarts.hypergrad.isolation import full_precision
-from idarts.hypergrad.problem import Answer, Method, Problem, SecondOrder, require, require_step
+from idarts.hypergrad.problem import ALONE, Answer, Averaging, Method, Problem, SecondOrder, require, require_step
 from idarts.hypergrad.products import ExactProducts, Products, filled, scalar
 from idarts.hypergrad.spectrum import Spectrum
 from idarts.hypergrad.vectors import PerParameter, length
@@ -30,10 +30,11 @@ class System:
     g: Tensor
     weight_decay: Tensor  # 0-d or one entry per weight
     spectrum: Spectrum | None
+    averaging: Averaging = ALONE
 
     def curvature(self, v: Tensor) -> Tensor:
         """H v, of the loss alone."""
-        return self.products.gauss_newton(v) if self.gauss_newton else self.products.hessian(v)
+        return self.averaging.vector(self.products.gauss_newton(v) if self.gauss_newton else self.products.hessian(v))
 
     def apply(self, v: Tensor, damping: float = 0.0) -> Tensor:
         """(H + λ + damping) v."""
@@ -78,7 +79,7 @@ class Implicit(SecondOrder):
         gauss_newton = self.curvature == "gauss_newton"
         products = self.products_at(problem.inner[0], problem.w, problem.a, split=gauss_newton)
         decay = problem.layout.diagonal(self.weight_decay, "weight_decay")
-        system = System(products, gauss_newton, g, decay, problem.spectrum)
+        system = System(products, gauss_newton, g, decay, problem.spectrum, problem.averaging)
         solution = self.solve(system)
         mixed = self._diagnose(problem, system, solution) if problem.diagnostics else products.mixed(solution.x)
         products.release()
@@ -103,7 +104,7 @@ class Implicit(SecondOrder):
             image, mixed = products.gauss_newton(x), products.mixed(x)
         else:
             image, mixed = products.joint(x)
-        residual = system.g - image - system.weight_decay * x
+        residual = system.g - system.averaging.vector(image) - system.weight_decay * x
         solution.measures["residual"] = length(residual) / length(system.g)
         solution.measures["alignment"] = torch.nn.functional.cosine_similarity(x, system.g, dim=0)
         if self.products == "finite_difference":

@@ -9,6 +9,8 @@ Torch's own functions do the work where these cannot: without gradients, under a
 mode or torch.compile, and for other dtypes than float32 and float64.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -23,6 +25,7 @@ Pair = int | tuple[int, ...] | list[int]
 Module = TypeVar("Module", bound=nn.Module)
 
 _aten = torch.ops.aten
+_gathers: list[Callable[[Tensor], Tensor]] = []  # of `statistics_by`, the innermost last
 
 
 def lean(module: Module) -> Module:
@@ -59,6 +62,8 @@ def batch_norm(
     >>> torch.allclose(y, functional.batch_norm(x, None, None, weight, training=True), atol=1e-6)
     True
     """
+    if training and _gathers:
+        return _joint_batch_norm(x, running_mean, running_var, weight, bias, momentum, eps)
     known = training or (running_mean is not None and running_var is not None)  # torch says so; its kernel would crash
     if not known or must_be_stock(x, weight, bias, running_mean, running_var):
         return functional.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
@@ -68,6 +73,53 @@ def batch_norm(
     weight, bias = (None if t is None else t.contiguous() for t in (weight, bias))
     y: Tensor = call(BatchNorm, x, weight, bias, running_mean, running_var, training, momentum, eps)
     return y
+
+
+@contextmanager
+def statistics_by(gather: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Within the block, batch normalisation in training uses the statistics of several equal batches together.
+
+    `gather` takes this batch's statistics, a vector, and gives those of all batches as the rows of a matrix.
+
+    >>> x, y = torch.randn(4, 3, 2, 2), torch.randn(4, 3, 2, 2)
+    >>> var, mean = (torch.stack(both) for both in zip(*(torch.var_mean(b, (0, 2, 3), correction=0) for b in (x, y))))
+    >>> with statistics_by(lambda _: torch.cat([mean, var], dim=1)):
+    ...     joint = batch_norm(x, None, None, training=True)
+    >>> torch.allclose(joint, functional.batch_norm(torch.cat([x, y]), None, None, training=True)[:4], atol=1e-5)
+    True
+    """
+    _gathers.append(gather)
+    try:
+        yield
+    finally:
+        _gathers.pop()
+
+
+def _joint_batch_norm(
+    x: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    momentum: float,
+    eps: float,
+) -> Tensor:
+    wide = x if x.dtype == torch.float64 else x.float()
+    var, mean = torch.var_mean(wide, (0, *range(2, x.dim())), correction=0)
+    means, variances = _gathers[-1](torch.cat([mean, var])).chunk(2, dim=1)
+    mean = means.mean(dim=0)
+    var = variances.mean(dim=0) + (means - mean).square().mean(dim=0)  # within the batches, and between them
+    count = len(means) * x.numel() // x.shape[1]
+    for running, new in ((running_mean, mean), (running_var, var * count / (count - 1))):
+        if running is not None:
+            running.lerp_(new.detach().to(running), momentum)
+    scale = (var + eps).rsqrt() if weight is None else (var + eps).rsqrt() * weight
+    y = (wide - _channels(mean)) * _channels(scale)
+    return (y if bias is None else y + _channels(bias)).to(x.dtype)
+
+
+def _channels(v: Tensor) -> Tensor:
+    return v.view(-1, 1, 1)
 
 
 def conv2d(

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from idarts.hypergrad.implicit import Implicit, Solution, System
 from idarts.hypergrad.problem import require, require_step
-from idarts.hypergrad.spectrum import WARM_ITERATIONS, power_iteration, renewed
+from idarts.hypergrad.spectrum import WARM_ITERATIONS, Spectrum, power_iteration, renewed
 from idarts.hypergrad.vectors import PerParameter, length
 
 RENEWALS = 5  # of the eigenvalue in one call, when terms grow with γ = 1/λ
@@ -48,13 +48,13 @@ class Neumann(Implicit):
 
         spectrum = system.spectrum
         if self.step == "auto":
-            spectrum = renewed(spectrum, product, system.g, self.refresh)
+            spectrum = _shared(renewed(spectrum, product, system.g, self.refresh), system)
             solution, last = self._series(system, 1 / length(spectrum.eigenvalue))
             for _ in range(RENEWALS):
                 if not _diverged(solution):
                     break
                 look = spectrum.vector + last / length(last)  # a term that grows points where to look
-                newer = power_iteration(product, look, WARM_ITERATIONS)
+                newer = _shared(power_iteration(product, look, WARM_ITERATIONS), system)
                 if bool(newer.eigenvalue < 1.05 * spectrum.eigenvalue.abs()):
                     break  # the estimate was right: what grows is negative curvature
                 spectrum = newer  # the curvature has grown since it was measured
@@ -64,7 +64,8 @@ class Neumann(Implicit):
             solution, _ = self._series(system, step)
             if _diverged(solution):  # the largest safe γ follows from the eigenvalue
                 scale = step / step.mean()  # γ as a diagonal belongs to the operator
-                spectrum = renewed(spectrum, lambda v: scale * product(v), system.g, self.refresh)
+                measured = renewed(spectrum, lambda v: scale * product(v), system.g, self.refresh)
+                spectrum = _shared(measured, system)
         solution.spectrum = spectrum
         return solution
 
@@ -82,8 +83,13 @@ class Neumann(Implicit):
                 break
         solution = Solution(total, terms=used, step=step)
         if self.terms:
-            solution.measures["contraction"] = torch.stack([b / a for a, b in pairwise(lengths)]).max()
+            largest = torch.stack([b / a for a, b in pairwise(lengths)]).max()
+            solution.measures["contraction"] = system.averaging.number(largest)
         return solution, term
+
+
+def _shared(spectrum: Spectrum, system: System) -> Spectrum:
+    return spectrum if spectrum.age else system.averaging.spectrum(spectrum)
 
 
 def _diverged(solution: Solution) -> bool:

@@ -1,8 +1,8 @@
 """The bilevel problem of one call, and what every method must answer."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
@@ -16,6 +16,48 @@ from idarts.hypergrad.vectors import Layout, PerParameter, Tensors
 
 
 @dataclass(frozen=True)
+class Averaging:
+    """How processes that hold an equal share of the batches each come to one estimate; `mean` is that over them all.
+
+    With `vectors`, ∂L2/∂w and every product with the curvature are averaged: K + 2 means for K products, and the
+    estimate is that of the joined batches. Without, each process goes by its own curvature, all with one γ, and only
+    what comes out is averaged.
+    """
+
+    mean: Callable[[Tensor], Tensor]
+    vectors: bool = True
+
+    def vector(self, v: Tensor) -> Tensor:
+        return self.mean(v) if self.vectors else v
+
+    def number(self, x: Tensor) -> Tensor:
+        """What a decision hangs on, which must be the same everywhere; of averaged vectors it is already."""
+        return x if self.vectors else self.mean(x)
+
+    def spectrum(self, found: Spectrum) -> Spectrum:
+        """One that was just measured, by each on its own."""
+        if self.vectors:
+            return found
+        both = self.number(torch.cat([found.vector, found.eigenvalue.reshape(1)]))
+        return Spectrum(both[:-1], both[-1], found.age)
+
+    def answer(self, found: "Answer") -> "Answer":
+        """Both parts of the hypergradient, and the losses, in one mean."""
+        if self is ALONE:
+            return found
+        inner = () if found.inner_loss is None else (found.inner_loss,)
+        parts = (*found.direct, *found.implicit, found.outer_loss, *inner)
+        layout, count = Layout.of(parts), len(found.direct)
+        means = layout.unflatten(self.mean(layout.flatten(parts)))
+        direct, implicit, (outer_loss, *others) = means[:count], means[count : 2 * count], means[2 * count :]
+        inner_loss = others[0] if others else None
+        return replace(found, direct=direct, implicit=implicit, outer_loss=outer_loss, inner_loss=inner_loss)
+
+
+ALONE = Averaging(lambda tensor: tensor)
+
+
+@dataclass(frozen=True)
 class Problem:
     """min over α of L2(w*(α), α) with w*(α) = argmin over w of L1(w, α), at one point (w, α)."""
 
@@ -26,6 +68,7 @@ class Problem:
     layout: Layout
     spectrum: Spectrum | None
     diagnostics: bool
+    averaging: Averaging = ALONE
 
     @classmethod
     def of(
@@ -37,19 +80,21 @@ class Problem:
         *,
         spectrum: Spectrum | None,
         diagnostics: bool,
+        averaging: Averaging = ALONE,
     ) -> "Problem":
         losses = (inner,) if callable(inner) else tuple(inner)
         if not losses:
             raise InputError("inner_loss is an empty sequence; give one loss, or one for each inner step")
         leaves = _leaves(w, "inner parameters w"), _leaves(a, "outer parameters a")
-        return cls(losses, outer, *leaves, Layout.of(leaves[0]), spectrum, diagnostics)
+        return cls(losses, outer, *leaves, Layout.of(leaves[0]), spectrum, diagnostics, averaging)
 
     def outer_gradient(self, w: Tensors) -> tuple[Tensor, Tensor, Tensors]:
         """L2, ∂L2/∂w as a flat vector and ∂L2/∂α at (w, α), by one joint backward."""
         loss = scalar(self.outer(w, self.a), "outer")
         with full_precision({t.device for t in w}):
             grads = gradient(loss, (*w, *self.a), "outer", of=len(w))
-        return loss.detach(), self.layout.flatten(grads[: len(w)]), filled(grads[len(w) :], self.a)
+        g = self.averaging.vector(self.layout.flatten(grads[: len(w)]))
+        return loss.detach(), g, filled(grads[len(w) :], self.a)
 
 
 @dataclass

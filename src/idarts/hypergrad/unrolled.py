@@ -39,7 +39,7 @@ class Unrolled(SecondOrder):
             point, scaled = points.pop(), step * p
             if points:
                 bent, mixed = point.joint(scaled)
-                p = p - bent - decay * scaled
+                p = p - problem.averaging.vector(bent) - decay * scaled
             else:  # nothing before this step is wanted
                 mixed = point.mixed(scaled)
             implicit = tuple(i - m for i, m in zip(implicit, mixed, strict=True))
@@ -58,7 +58,7 @@ class Unrolled(SecondOrder):
             point = (
                 self.products_at(loss, here, problem.a) if differentiated else FiniteDifferences(loss, here, problem.a)
             )
-            w = w - step * (point.gradient + decay * w)
+            w = w - step * (problem.averaging.vector(point.gradient) + decay * w)
             if differentiated:
                 points.append(point)
             else:

@@ -66,7 +66,7 @@ def page(run: Run) -> str:
         choices=found.choices if isinstance(found, Architecture) else {},
         heat=heat(run),
         diagnostics=diagnostics(run),
-        cost=list(_cost(run)),
+        cost=[*_cost(run), *((name, duration(seconds)) for name, seconds in about["seconds"])],
         settings=_flat(run.config),
         described=_flat(facts.get("data", {})),
         environment=[*_flat(facts.get("versions", {})), *_flat({key: facts[key] for key in facts if key == "device"})],
@@ -88,6 +88,7 @@ def _about_search(run: Run, text: str | None, found: Architecture | str | None) 
         "notes": notes(run, found),
         "curves": curves(run),
         "commands": list(_commands(run, text, found)),
+        "seconds": [],
     }
 
 

@@ -27,6 +27,7 @@ def about(run: Run) -> dict[str, Any]:
         "notes": list(_notes(run)),
         "curves": curves(run),
         "commands": list(_commands(run)),
+        "seconds": list(_seconds(run)),
     }
 
 
@@ -96,6 +97,14 @@ def _tiles(run: Run) -> Iterator[tuple[str, str]]:
         yield "held-out accuracy", value_text(as_float(run.last("valid_accuracy")), percent=True)
     if "parameters" in result:
         yield "parameters", f"{result['parameters']:,}"
+
+
+def _seconds(run: Run) -> Iterator[tuple[str, float]]:
+    done, spent, total = as_float(run.last("epoch")), as_float(run.last("seconds")), run.config.get("epochs")
+    if done > 0 and spent > 0:
+        yield "time of an epoch", spent / done
+        if run.result is None and isinstance(total, int):
+            yield "time left at this pace", (total - done) * spent / done
 
 
 def _notes(run: Run) -> Iterator[str]:

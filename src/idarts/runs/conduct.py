@@ -5,13 +5,14 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
 from idarts.arch.files import write_whole
+from idarts.distributed import any_of, joined, on_first, rank, restarted, wait_for_all, world
 from idarts.errors import IdartsError, InputError, NotFiniteError
 from idarts.runs import checkpoint
 from idarts.runs.events import watch_events
@@ -74,43 +75,79 @@ def conduct(
 
     SIGINT and SIGTERM end the round, write a checkpoint, and raise `Interrupted`.
     """
-    with claimed(out, resume, overwrite), _asked_to_stop() as asked:
+    with joined(), _owned(out, resume, overwrite) as begun, _asked_to_stop() as asked:
         job = prepare()
-        if resume:
+        wait_for_all()
+        if begun:
             _go_on(job, out, settings)
         else:
-            write_whole(out / "config.json", as_json({**asdict(settings), **(job.facts or {})}))
+            facts = {**asdict(settings), **(job.facts or {})}
+            on_first(lambda: write_whole(out / "config.json", as_json(facts)))
         _rounds(job, settings, out, asked, watch)
-        log = read_log(out)
-        spent = float(log[-1]["seconds"]) if log else 0.0
-        write_whole(out / "result.json", as_json({**job.result(log), "seconds": spent}))
+        log = on_first(lambda: read_log(out))
+        found = {**job.result(log), "seconds": float(log[-1]["seconds"]) if log else 0.0}
+        on_first(lambda: write_whole(out / "result.json", as_json(found)))
         return log
+
+
+@contextmanager
+def _owned(out: Path, resume: bool, overwrite: bool) -> Iterator[bool]:
+    """The folder, of which files are the first rank's affair, and whether there is a run in it to go on with.
+
+    A job that `torchrun` has begun again goes on with what it did before, without being asked to.
+    """
+    with ExitStack() as stack:
+
+        def claim() -> bool:
+            begun = resume or (restarted() and (out / "config.json").exists())
+            stack.enter_context(claimed(out, begun, overwrite and not begun))
+            return begun
+
+        yield on_first(claim)
 
 
 def _rounds(job: Job, settings: Settings, out: Path, asked: list[int], watch: Watch | None) -> None:
     """The rounds that remain, each of them put on record."""
-    log, saved = read_log(out), time.monotonic()
-    started = saved - (float(log[-1]["seconds"]) if log else 0.0)
-    with (out / "metrics.jsonl").open("a") as file, watch_events(out) as events, _pointing_back(out, job.kind):
+    saved = time.monotonic()
+    with _on_record(job, out) if rank() == 0 else nullcontext() as record, _pointing_back(out, job.kind):
         for found in job.work.rounds():
-            file.write(json.dumps({**job.entry(found), "seconds": round(time.monotonic() - started, 3)}) + "\n")
-            file.flush()
-            events(found, job.work)
-            if watch:
-                watch(found, job.work)
+            if record:
+                record(found)
+                if watch:
+                    watch(found, job.work)
             late = time.monotonic() - saved >= 60 * settings.checkpoint_minutes
-            due = late or asked or found.number % settings.checkpoint_rounds == 0
-            if due and job.work.sound:
+            stop, due = any_of(bool(asked), late)
+            if (stop or due or found.number % settings.checkpoint_rounds == 0) and job.work.sound:
                 _save(job, out)
                 saved = time.monotonic()
-            if asked:
+            if stop:
                 raise Interrupted(found.number)
 
 
+@contextmanager
+def _on_record(job: Job, out: Path) -> Iterator[Callable[[Any], None]]:
+    """What is called after every round: a line of the log, and events."""
+    log = read_log(out)
+    started = time.monotonic() - (float(log[-1]["seconds"]) if log else 0.0)
+    with (out / "metrics.jsonl").open("a") as file, watch_events(out) as events:
+
+        def record(found: Any) -> None:
+            file.write(json.dumps({**job.entry(found), "seconds": round(time.monotonic() - started, 3)}) + "\n")
+            file.flush()
+            events(found, job.work)
+
+        yield record
+
+
 def _save(job: Job, out: Path) -> None:
-    number = job.work.number
+    """The first rank's state is everybody's; `ranks` is how many they are."""
+    number, state = job.work.number, {**job.work.state_dict(), "ranks": world()}
+    on_first(lambda: _write(job, out, number, state))
+
+
+def _write(job: Job, out: Path, number: int, state: dict[str, Any]) -> None:
     try:
-        checkpoint.save(out / "checkpoints", number, job.work.state_dict(), job.kind)
+        checkpoint.save(out / "checkpoints", number, state, job.kind)
     except OSError as error:
         raise IdartsError(
             f"the checkpoint of round {number} could not be written to {out} ({error.strerror}); "
@@ -120,21 +157,26 @@ def _save(job: Job, out: Path) -> None:
 
 def _go_on(job: Job, out: Path, settings: Any) -> None:
     """Load the last good checkpoint, and forget what the log says of later rounds."""
+    number, state, problems = on_first(lambda: _last(out, settings, job.kind))
+    ranks = world() if state is None else state.pop("ranks", 1)
+    if ranks != world():
+        problems.append(f"until round {number} there were {ranks} ranks, now {world()}: equal, but not to the bit")
+    if state is not None:
+        job.work.load_state_dict(state)
+    for problem in problems:
+        warnings.warn(f"{problem}; going on from round {number}", UserWarning, stacklevel=2)
+
+
+def _last(out: Path, settings: Any, kind: str) -> tuple[int, dict[str, Any] | None, list[str]]:
     before = read_config(out)
-    changed = sorted(
-        name for name, value in asdict(settings).items() if json.loads(json.dumps(value)) != before.get(name)
-    )
+    given = {name: json.loads(json.dumps(value)) for name, value in asdict(settings).items()}
+    changed = sorted(name for name, value in given.items() if value != before.get(name, value))
     if changed:
         raise InputError(f"{out} was begun with another {changed[0]}; resume with the settings of its config.json")
-    found = checkpoint.latest(out / "checkpoints", job.kind)
-    number = 0
-    if found is not None:
-        number, state, problems = found
-        job.work.load_state_dict(state)
-        for problem in problems:
-            warnings.warn(f"{problem}; going on from round {number}", UserWarning, stacklevel=2)
+    number, state, problems = checkpoint.latest(out / "checkpoints", kind) or (0, None, [])
     kept = [json.dumps(line) + "\n" for line in read_log(out) if line["number"] <= number]
     write_whole(out / "metrics.jsonl", "".join(kept).encode())
+    return number, state, problems
 
 
 @contextmanager

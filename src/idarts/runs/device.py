@@ -2,6 +2,7 @@
 
 import torch
 
+from idarts.distributed import local_rank, world
 from idarts.errors import InputError
 
 
@@ -13,11 +14,18 @@ def device_named(name: str) -> torch.device:
     """
     found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     if name == "auto":
-        return found or torch.device("cpu")
+        return _mine(found or torch.device("cpu"))
     try:
         device = torch.device(name)
     except RuntimeError:
         raise InputError(f"device is {name!r}, expected auto, cpu, or one such as cuda or cuda:1") from None
     if device.type != "cpu" and (found is None or found.type != device.type):
         raise InputError(f"device is {name!r}, but this machine has {found or 'no accelerator'}; use auto or cpu")
-    return device
+    return _mine(device)
+
+
+def _mine(device: torch.device) -> torch.device:
+    """Ranks of one machine have a device each."""
+    if world() == 1 or device.type == "cpu" or ":" in str(device):
+        return device
+    return torch.device(device.type, local_rank() % torch.accelerator.device_count())

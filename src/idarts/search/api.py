@@ -10,12 +10,13 @@ from torch.nn.functional import cross_entropy
 
 from idarts.data import Batches, load, split
 from idarts.data.record import Images, LazyImages
+from idarts.distributed import share
 from idarts.errors import InputError
 from idarts.search.config import METHODS, changed
 from idarts.search.loop import Search, Stream
 from idarts.search.relaxations import RELAXATIONS
 from idarts.search.run import RunConfig, SearchResult, Watch, conduct
-from idarts.search.streams import TensorBatches
+from idarts.search.streams import Piece, TensorBatches
 from idarts.spaces import ChoiceSupernet, Supernet, space
 
 Data = Any  # (x, y), a part of `idarts.data`, a torch Dataset, or a stream of batches
@@ -105,14 +106,11 @@ def _parts(what: "str | nn.Module", train: Data, valid: Data, config: RunConfig)
 
 
 def _stream(part: Any, config: RunConfig, which: int) -> Stream:
-    seed = 2 * config.seed + which
-    if _is_stream(part):
-        found: Stream = part
-        return found
+    seed, shared = 2 * config.seed + which, share(config.batch)
     if isinstance(part, Images | LazyImages):
-        return Batches(part, config.batch, seed=seed)
-    x, y = part
-    return TensorBatches(x, y, config.batch, seed)
+        return Batches(part, config.batch, seed=seed, share=shared)
+    found: Stream = part if _is_stream(part) else TensorBatches(part[0], part[1], config.batch, seed)
+    return found if shared[1] == 1 else Piece(found, shared)
 
 
 def _is_part(data: Data) -> bool:

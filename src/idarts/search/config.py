@@ -2,11 +2,13 @@
 
 import difflib
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from idarts.errors import InputError
 from idarts.hypergrad import FirstOrder, Method, Neumann
 
+Precision = Literal["float32", "bfloat16", "float16"]
+Joint = Literal["local", "synchronised"]
 Relaxed = Literal["softmax", "gumbel", "dirichlet", "uniform", "partial-channels"]
 
 
@@ -62,13 +64,32 @@ class Selection:
 
     `argmax` takes α's largest; `best-of` draws `samples` paths by α and takes the one that is best on validation
     batches with the shared weights; `perturbation` keeps of every decision the option without which the supernet loses
-    most there.
+    most there; `trials` trains what α stands for and its neighbours, one decision away, for a few steps from scratch in
+    the space's own depth, and takes the one that learns most.
     """
 
-    rule: Literal["argmax", "best-of", "perturbation"] = "argmax"
+    rule: Literal["argmax", "best-of", "perturbation", "trials"] = "argmax"
     none: bool = True  # whether `none` may be taken
-    samples: int = 100
-    batches: int = 4  # of validation data, on which paths are compared
+    samples: int = 100  # candidates, at most
+    batches: int = 4  # of validation data, on which candidates are compared
+    steps: int = 50  # of a trial
+    rate: float = 0.05  # of a trial, falling by a cosine
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the found network should cost; the unit is that of the final network, not of the supernet.
+
+    weight · (E[cost]/target − 1)² is added to the validation loss, and what is selected keeps to the target within
+    `tolerance`. Where α is not stepped, only the selection minds it.
+    """
+
+    kind: Literal["none", "parameters", "multiply_adds", "latency"] = "none"
+    target: float | None = None  # parameters, multiply-adds of convolutions and linear layers, or milliseconds
+    tolerance: float = 0.05  # as a share of the target
+    weight: float = 0.1
+    skeleton: str | None = None  # of the final network: a published one of the space, else its first
+    table: str | None = None  # JSON file of latencies, of `idarts.search.cost.measure_latency`
 
 
 @dataclass(frozen=True)
@@ -92,12 +113,19 @@ class Config:
     relaxation: Relaxed = "softmax"
     none: bool = True  # whether `none` takes part in the relaxation, where a space has it
     selection: Selection = field(default_factory=Selection)
+    cost: Cost = field(default_factory=Cost)
+    precision: Precision = "float32"  # of the weight steps; hypergradients are always taken in full precision
+    distributed: Joint = "synchronised"  # on several ranks: of the joined batch, or the mean of each rank's own
+    batch_norm: Joint = "local"  # on several ranks: the statistics of each rank's share, or of all together
 
     def __post_init__(self) -> None:
         for name in ("rounds", "inner_steps", "batch"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InputError(f"{name} is {value!r}, expected a whole number of at least 1")
+        for name, kind in (("precision", Precision), ("distributed", Joint), ("batch_norm", Joint)):
+            if getattr(self, name) not in get_args(kind):
+                raise InputError(f"{name} is {getattr(self, name)!r}, expected one of {', '.join(get_args(kind))}")
         for name in ("epochs", "minutes", "gradient_evaluations"):
             value = getattr(self, name)
             if value is not None and not value > 0:

@@ -24,8 +24,9 @@ class Controller(nn.Module):
 
     baseline: Tensor
 
-    def __init__(self, net: Supernet) -> None:
+    def __init__(self, net: Supernet, without: int | None = None) -> None:
         super().__init__()
+        self.without = without  # a column that is never drawn, as that of `none`
         self.shapes = {name: tuple(alpha.shape) for name, alpha in net.alpha.items()}
         self.cell = nn.LSTMCell(HIDDEN, HIDDEN)
         self.start = nn.Parameter(0.1 * torch.randn(1, HIDDEN))
@@ -43,7 +44,7 @@ class Controller(nn.Module):
             choices[name], found = [], []
             for _ in range(rows):
                 state = self.cell(told, state)
-                scores = self.read[name](state[0]).log_softmax(dim=1)
+                scores = self._scores(name, state[0])
                 weights = scores.exp().detach().cpu()  # drawn by the CPU's generator on any device
                 pick = scores.argmax(dim=1) if greedy else torch.multinomial(weights, 1)[:, 0].to(scores.device)
                 told = self.tell[name](pick)
@@ -53,6 +54,13 @@ class Controller(nn.Module):
                 found.append(scores)
             logits[name] = torch.cat(found)
         return choices, total, entropy, logits
+
+    def _scores(self, name: str, hidden: Tensor) -> Tensor:
+        logits = self.read[name](hidden)
+        if self.without is not None:
+            logits = logits.index_fill(1, torch.tensor(self.without, device=logits.device), -1e9)
+        found: Tensor = logits.log_softmax(dim=1)
+        return found
 
     def path(self, choices: Mapping[str, list[int]]) -> dict[str, Mixture]:
         """What a supernet mixes for these choices."""

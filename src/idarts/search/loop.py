@@ -4,6 +4,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -12,12 +13,23 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from idarts.arch import Architecture
+from idarts.distributed import (
+    all_mean,
+    begin_alike,
+    joint_statistics,
+    mean_buffers,
+    mean_gradients,
+    require_same,
+    world,
+)
 from idarts.errors import InputError, NotFiniteError
-from idarts.hypergrad import Spectrum, hypergradient, lift
-from idarts.search.config import Config, Relaxed
+from idarts.hypergrad import ALONE, Averaging, Spectrum, hypergradient, lift
+from idarts.search.config import Config, Relaxed, Selection
 from idarts.search.controller import RATE, Controller
+from idarts.search.cost import budget, temperature
 from idarts.search.relaxations import relaxed
-from idarts.search.selection import FORWARD_COST, Judge, best_of, by_perturbation, drawn, largest, statistics_kept
+from idarts.search.selection import FORWARD_COST, Judge, Pick, best_of, by_perturbation, drawn, largest, statistics_kept
+from idarts.search.trials import Build, Trial, by_trials, neighbours
 from idarts.spaces import Mixture, Supernet
 from idarts.tables import Table
 
@@ -58,6 +70,8 @@ class Round:
     implicit_share: float | None = None
     contraction: float | None = None
     step: float | None = None  # γ
+    expected_cost: float | None = None  # of the final network, under the softmax that the penalty cools
+    cost: float | None = None  # of the final network that α stands for
 
 
 class Search:
@@ -82,17 +96,26 @@ class Search:
         if settings.epochs is not None:
             self.total = max(1, round(settings.epochs * len(train) / (settings.inner_steps + 1)))
         self.w, self.a = net.weight_parameters(), net.architecture_parameters()
+        begin_alike(net)
+        self.averaging = Averaging(all_mean, settings.distributed == "synchronised") if world() > 1 else ALONE
         weights, alpha = settings.weights, settings.alpha
         self.weight_optimizer = torch.optim.SGD(
             self.w, weights.rate, weights.momentum, weight_decay=weights.decay, nesterov=weights.nesterov
         )
-        self.controller = Controller(net).to(self.a[0]) if settings.hypergradient.order == "reinforce" else None
+        self.scaler = torch.amp.GradScaler(self.a[0].device.type, enabled=settings.precision == "float16")
+        self.controller = (
+            Controller(net, None if settings.none else net.none).to(self.a[0])
+            if settings.hypergradient.order == "reinforce"
+            else None
+        )
         self.alpha_optimizer = (
             torch.optim.Adam(self.controller.parameters(), RATE)
             if self.controller
             else torch.optim.Adam(self.a, alpha.rate, alpha.betas, weight_decay=alpha.decay)
         )
+        self.budget = budget(net, settings, self._inputs)
         self.spectrum: Spectrum | None = None
+        self.build: Build | None = None  # the network of an architecture, to be tried in a selection
         self.truth: Table | None = None  # only to be shown: no step and no selection looks at it
         self.number, self.weight_steps, self.bad_rounds = 0, 0, 0
         self.gradient_evaluations, self.seconds = 0.0, 0.0
@@ -101,14 +124,26 @@ class Search:
         """The rounds that remain, one at a time."""
         self.net.train()
         while self.weight_steps < self.settings.weights.warmup:
-            self._weight_step()
+            with self._statistics():
+                self._weight_step()
         while self.number < self.total and self.used() < 1:
             started = time.monotonic()
-            seen = torch.stack([self._weight_step() for _ in range(self.settings.inner_steps)]).mean(dim=0)
-            self.number += 1
-            found = self._alpha_step(seen)
+            with self._statistics():
+                seen = torch.stack([self._weight_step() for _ in range(self.settings.inner_steps)]).mean(dim=0)
+                self.number += 1
+                found = self._alpha_step(seen)
             self.seconds += time.monotonic() - started
+            self._meet()
             yield found
+
+    def _statistics(self) -> AbstractContextManager[None]:
+        return joint_statistics(self.settings.batch_norm == "synchronised")
+
+    def _meet(self) -> None:
+        """Between rounds all ranks hold the same state, so that the first one's is everybody's."""
+        mean_buffers([self.net])
+        self.seconds = float(all_mean(torch.tensor(self.seconds, dtype=torch.float64)))
+        require_same({"α": self.a, "w": self.w}, f"after round {self.number}")
 
     def state_dict(self) -> dict[str, Any]:
         """Tensors and plain values only, so that loading it never runs anything."""
@@ -124,6 +159,7 @@ class Search:
             "counts": [self.number, self.weight_steps, self.bad_rounds, self.gradient_evaluations],
             "seconds": self.seconds,
             "random": torch.get_rng_state(),
+            **({"scaler": self.scaler.state_dict()} if self.scaler.is_enabled() else {}),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -141,6 +177,7 @@ class Search:
         self.spectrum = None if state["spectrum"] is None else Spectrum(*state["spectrum"])
         self.number, self.weight_steps, self.bad_rounds, self.gradient_evaluations = state["counts"]
         self.seconds = state["seconds"]
+        self.scaler.load_state_dict(state.get("scaler", {}))
         torch.set_rng_state(state["random"].cpu())
 
     def current(self) -> Architecture:
@@ -151,14 +188,28 @@ class Search:
         """What the search has found, by the rule of its settings."""
         rule = self.settings.selection
         if rule.rule == "argmax":
-            return self.current()
+            return self._pick(self.net, rule, None)
+        with self._statistics():
+            return self._tried(rule)
+
+    def _tried(self, rule: Selection) -> Architecture:
+        """What does best on validation batches, of which each rank has its share."""
         judge = Judge(self.net, [next(self.valid) for _ in range(rule.batches)], self._score)
-        if rule.rule == "perturbation":
-            found, cost = by_perturbation(judge, rule)
+        if rule.rule == "trials":
+            found, cost = by_trials(self._trial(judge.batches), neighbours(self.net, rule, self._pick))
+        elif rule.rule == "perturbation":
+            found, cost = by_perturbation(judge, rule, self._pick)
         else:
             found, cost = best_of(judge, [self._drawn() for _ in range(rule.samples)])
         self.gradient_evaluations += cost
         return found
+
+    def _trial(self, valid: list[Any]) -> Trial:
+        if self.build is None:
+            raise InputError("selection.rule is trials, but of this model no networks can be built; use another rule")
+        rule = self.settings.selection
+        train = [next(self.train) for _ in range(rule.steps)]
+        return Trial(self.build, train, valid, self.loss, rule.rate, self.settings.seed)
 
     @property
     def sound(self) -> bool:
@@ -183,21 +234,32 @@ class Search:
     def _weight_step(self) -> Tensor:
         """One SGD step on one training batch; only w's gradients are taken, so nothing gathers in α's."""
         images, labels = next(self.train)
-        logits = self.net(images, mixtures=self._mixtures(self.settings.weights.relaxation))
-        loss = self.loss(logits, labels)
-        grads = torch.autograd.grad(loss, self.w, allow_unused=True)
-        finite = loss.detach().isfinite()  # stays on the device: a bad batch moves nothing, and nobody waits for it
+        with self._autocast():
+            logits = self.net(images, mixtures=self._mixtures(self.settings.weights.relaxation))
+            loss = self.loss(logits, labels)
+        own = torch.autograd.grad(self.scaler.scale(loss), self.w, allow_unused=True)
+        grads, seen = mean_gradients(own, torch.stack([loss.detach(), _accuracy(logits, labels)]))
+        finite = seen[0].isfinite()  # stays on the device: a bad batch moves nothing, and nobody waits for it
         for parameter, grad in zip(self.w, grads, strict=True):
             parameter.grad = None if grad is None else torch.where(finite, grad, 0.0)
+        self.scaler.unscale_(self.weight_optimizer)
         if self.settings.weights.clip:
             torch.nn.utils.clip_grad_norm_(self.w, self.settings.weights.clip)
         for group in self.weight_optimizer.param_groups:
             group["lr"] = self.rate()
-        self.weight_optimizer.step()
+        self.scaler.step(self.weight_optimizer)
+        self.scaler.update()
         self.weight_optimizer.zero_grad()
         self.weight_steps += 1
         self.gradient_evaluations += 1
-        return torch.stack([loss.detach(), _accuracy(logits, labels)])
+        return seen
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        """For weight steps alone: second derivatives in half precision are noise."""
+        precision: str = self.settings.precision
+        if precision == "float32":
+            return nullcontext()
+        return torch.autocast(self.a[0].device.type, getattr(torch, precision))
 
     def _mixtures(self, name: Relaxed | None) -> dict[str, Mixture]:
         """What the supernet mixes in one pass; a path, where a controller draws it."""
@@ -229,11 +291,15 @@ class Search:
         outer = lift(self.net, watched, next(self.valid), self.w, self.a)
         method = self.settings.hypergradient.method(self.rate())
         try:
-            estimate = hypergradient(inner, outer, self.w, self.a, method, spectrum=self.spectrum)
+            estimate = hypergradient(
+                inner, outer, self.w, self.a, method, spectrum=self.spectrum, averaging=self.averaging
+            )
         except NotFiniteError:
             return self._skip(train)
         torch.rand(())  # a hypergradient leaves no trace in the generator: else weights would be drawn the same path
         estimate.write_grad(self.a)
+        if self.budget:
+            self.budget.add_gradient(self.used())
         self.alpha_optimizer.step()
         self.alpha_optimizer.zero_grad()
         self.spectrum, self.bad_rounds = estimate.spectrum, 0
@@ -241,7 +307,7 @@ class Search:
         self.gradient_evaluations += facts.gradient_evaluations
         norm = torch.cat([grad.reshape(-1) for grad in estimate.grads]).norm()
         return replace(
-            self._round(train, torch.stack([estimate.outer_loss, accuracies[-1]])),
+            self._round(train, torch.stack([estimate.outer_loss, all_mean(accuracies[-1])])),
             norm=norm.item(),
             implicit_share=facts.implicit_share,
             contraction=facts.contraction,
@@ -273,20 +339,31 @@ class Search:
         with statistics_kept(self.net):
             logits = self.net(images, mixtures=mixtures)
         self.gradient_evaluations += FORWARD_COST
-        return torch.stack([self.loss(logits, labels), _accuracy(logits, labels)])
+        return all_mean(torch.stack([self.loss(logits, labels), _accuracy(logits, labels)]))
 
     def _drawn(self) -> Architecture:
         rule = self.settings.selection
         if not self.controller:
-            return drawn(self.net, rule)
+            return drawn(self.net, rule, self._pick)
         with torch.no_grad():
             path = self.controller.path(self.controller.draw()[0])
         return largest(self.net, rule, {name: mixture.weights for name, mixture in path.items()})
 
+    @property
+    def _pick(self) -> Pick:
+        return self.budget.pick if self.budget else largest
+
+    def _inputs(self) -> Any:
+        """What the net is given, of a stream that then stands where it stood."""
+        state = self.train.state_dict()
+        inputs, _ = next(self.train)
+        self.train.load_state_dict(state)
+        return inputs
+
     def _score(self, outputs: Any, labels: Any) -> Tensor:
         """The larger the better: accuracy or, where the task is no classification, the loss turned round."""
         accuracy = _accuracy(outputs, labels)
-        return torch.where(accuracy.isnan(), -self.loss(outputs, labels), accuracy)
+        return all_mean(torch.where(accuracy.isnan(), -self.loss(outputs, labels), accuracy))
 
     def _round(self, train: Tensor, valid: Tensor) -> Round:
         entropy, margin = _spread(self.a)
@@ -301,6 +378,8 @@ class Search:
             gradient_evaluations=self.gradient_evaluations,
             train_accuracy=None if math.isnan(train_accuracy) else train_accuracy,
             valid_accuracy=None if math.isnan(valid_accuracy) else valid_accuracy,
+            expected_cost=self.budget.expected(temperature(self.used())).item() if self.budget else None,
+            cost=self.budget.cost(self.current()) if self.budget else None,
         )
 
     def _skip(self, train: Tensor) -> Round:

@@ -18,9 +18,11 @@ PRESETS: dict[str, dict[str, Any]] = {
         "image": 16,
         "depth": 1,
         "channels": 8,
-        "rounds": 600,
+        "rounds": 150,
         "weights": {"warmup": 200},
         "alpha": {"rate": 5e-3},
+        "none": False,
+        "selection": {"rule": "trials", "none": False, "batches": 16},
     },
     # T = 4, K = 2, γ = 0.01; 25,000 training images make 390 batches, 78 rounds of five: 50 epochs are 3,900 rounds.
     "nas-bench-201-paper": {

@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from torch import nn
 
 from idarts import runs
 from idarts._version import __version__
 from idarts.arch import Architecture, to_data
 from idarts.data import CIFAR, NONE, Batches, load, official_split, split
+from idarts.distributed import share
 from idarts.runs import Job, device_named
 from idarts.search.config import Config
-from idarts.search.logbook import Logbook
+from idarts.search.logbook import Logbook, as_text
 from idarts.search.loop import Round, Search
 from idarts.search.relaxations import RELAXATIONS
-from idarts.spaces import ChoiceSupernet, space
+from idarts.search.trials import Build
+from idarts.spaces import ChoiceSupernet, Macro, network, space
+from idarts.spaces.supernet import channels_last
 from idarts.tables import find
 
 Watch = Callable[[Round, Search], None]
@@ -111,11 +115,25 @@ def _prepare(settings: RunConfig) -> tuple[Search, dict[str, Any]]:
     relaxation = RELAXATIONS[settings.relaxation](0.0)  # partial channels are built in
     net = found.supernet(macro, in_channels=channels, relaxation=relaxation).to(device)
     augment = CIFAR if settings.augment and height >= 16 else NONE
+    shared = share(settings.batch)
     inner, outer = (
-        Batches(part, settings.batch, seed=2 * settings.seed + which, augment=augment, device=device)
+        Batches(part, settings.batch, seed=2 * settings.seed + which, augment=augment, device=device, share=shared)
         for which, part in enumerate((train, valid))
     )
-    return Search(net, inner, outer, settings), data.describe(search=train, valid=valid)
+    search = Search(net, inner, outer, settings)
+    search.build = builder(macro, found.macro.depth, channels, device)
+    return search, data.describe(search=train, valid=valid)
+
+
+def builder(macro: Macro, depth: int, in_channels: int, device: torch.device) -> Build:
+    """Networks as the supernet is, but as deep as the space's own, from architectures."""
+
+    def build(architecture: Architecture) -> nn.Module:
+        net = network(architecture, macro.changed(depth=depth), in_channels=in_channels).to(device)
+        channels_last(net)
+        return net
+
+    return build
 
 
 def _result(
@@ -130,8 +148,10 @@ def _result(
         "method": settings.method,
         "seed": settings.seed,
         "architecture": to_data(architecture),
+        "argmax": as_text(search.current()),  # what α alone would say
         "alpha": {name: alpha.tolist() for name, alpha in search.net.alpha.items()},
         "table": search.truth.query(architecture) if search.truth else None,
+        "cost": search.budget.outcome(architecture, search.current()) if search.budget else None,
         "metrics": log[-1] if log else {},
         "gradient_evaluations": search.gradient_evaluations,
         "config": asdict(settings),

@@ -36,9 +36,12 @@ def largest(net: Supernet, rule: Selection, alphas: Mapping[str, Tensor] | None 
         return net.architecture()
 
 
-def drawn(net: Supernet, rule: Selection) -> Architecture:
+Pick = Callable[[Supernet, Selection, Mapping[str, Tensor] | None], Architecture]
+
+
+def drawn(net: Supernet, rule: Selection, pick: Pick = largest) -> Architecture:
     """An architecture at random: where the space takes the largest of a decision, by the softmax of α."""
-    return largest(net, rule, {name: alpha.detach() + gumbel_noise(alpha) for name, alpha in net.alpha.items()})
+    return pick(net, rule, {name: alpha.detach() + gumbel_noise(alpha) for name, alpha in net.alpha.items()})
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def best_of(judge: Judge, candidates: list[Architecture]) -> tuple[Architecture,
     return best, judge.cost * len(different)
 
 
-def by_perturbation(judge: Judge, rule: Selection) -> tuple[Architecture, float]:
+def by_perturbation(judge: Judge, rule: Selection, pick: Pick = largest) -> tuple[Architecture, float]:
     """DARTS-PT's rule, without its tuning in between: each decision keeps the option that is missed most.
 
     The options are tried one by one, the others standing mixed by the softmax; then the decision stands, and the next
@@ -87,7 +90,7 @@ def by_perturbation(judge: Judge, rule: Selection) -> tuple[Architecture, float]
             value[row, [missed, first]] = value[row, [first, missed]]  # a rule that compares decisions sees no change
             mixing[name][row] = -torch.inf
             mixing[name][row, missed] = 0.0
-    return largest(net, rule, kept), cost
+    return pick(net, rule, kept), cost
 
 
 def _without(values: Mapping[str, Tensor], name: str, row: int, column: int) -> dict[str, Mixture]:

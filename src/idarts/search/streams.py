@@ -52,3 +52,34 @@ class TensorBatches:
     def _begin(self) -> None:
         self._start = self._generator.get_state()
         self._order = torch.randperm(len(self.x), generator=self._generator)
+
+
+class Piece:
+    """The i-th of n equal pieces of every batch of a stream, for one of n processes; its place is the stream's.
+
+    >>> both = [Piece(TensorBatches(torch.arange(8.0), torch.arange(8.0), size=4), (i, 2)) for i in (0, 1)]
+    >>> whole = next(TensorBatches(torch.arange(8.0), torch.arange(8.0), size=4))[0]
+    >>> torch.equal(torch.cat([next(piece)[0] for piece in both]), whole)
+    True
+    """
+
+    def __init__(self, stream: Any, share: tuple[int, int]) -> None:
+        self.stream, (self.piece, self.pieces) = stream, share
+
+    def __len__(self) -> int:
+        return len(self.stream)
+
+    def __next__(self) -> tuple[Any, Any]:
+        x, y = next(self.stream)
+        size, rest = divmod(len(x), self.pieces)
+        if rest:
+            raise InputError(f"a batch of {len(x)} cannot be shared out evenly over {self.pieces} ranks")
+        here = slice(self.piece * size, (self.piece + 1) * size)
+        return x[here], y[here]
+
+    def state_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.stream.state_dict()
+        return found
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.stream.load_state_dict(state)

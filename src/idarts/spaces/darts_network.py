@@ -189,5 +189,5 @@ def stem(in_channels: int, macro: Macro) -> tuple[nn.Module, int]:
 
 def _drop(x: Tensor, probability: float) -> Tensor:
     keep = 1.0 - probability
-    mask = x.new_empty(x.shape[0], 1, 1, 1).bernoulli_(keep)
-    return x * mask / keep
+    drawn = torch.rand(x.shape[0], 1, 1, 1, device=x.device) < keep  # compiled, this serves every probability
+    return x * (drawn.to(x.dtype) / keep)

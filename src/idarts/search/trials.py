@@ -1,0 +1,83 @@
+"""Candidates tried for real: what α stands for and its neighbours, each trained from scratch for a little while.
+
+In a supernet every edge has a skip connection in its mixture, so none of them is needed there; in the final, deep
+network one may decide whether it learns at all. Such things α cannot see, and a few steps of that network show them.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from idarts.arch import Architecture
+from idarts.distributed import all_mean
+from idarts.search.config import Selection
+from idarts.search.selection import FORWARD_COST, Batch, Pick, largest
+from idarts.spaces import Supernet
+
+Build = Callable[[Architecture], nn.Module]
+
+
+def neighbours(net: Supernet, rule: Selection, pick: Pick = largest) -> list[Architecture]:
+    """What α stands for, then what it would if one decision fell otherwise, the nearest by α first.
+
+    >>> from idarts.spaces import space
+    >>> found = space("nas-bench-201")
+    >>> net = found.supernet(found.macro.changed(depth=1, channels=4))
+    >>> len(neighbours(net, Selection(none=False)))  # itself, and three others on each of six edges
+    19
+    """
+    alphas = {name: alpha.detach().clone() for name, alpha in net.alpha.items()}
+    found: list[tuple[float, Architecture]] = [(-1.0, pick(net, rule, alphas))]
+    for name, alpha in alphas.items():
+        for row in range(len(alpha)):
+            first = int(alpha[row].argmax())
+            for column in range(alpha.shape[1]):
+                other = alpha.clone()
+                other[row, [first, column]] = alpha[row, [column, first]]
+                gap = float(alpha[row, first] - alpha[row, column])
+                found.append((gap, pick(net, rule, {**alphas, name: other})))
+    nearest = sorted(found, key=lambda one: one[0])
+    return list({str(architecture): architecture for _, architecture in nearest}.values())[: rule.samples]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A short training, the same for every candidate: the same seed, the same batches."""
+
+    build: Build
+    train: list[Batch]
+    valid: list[Batch]
+    loss: Callable[[Any, Any], Tensor]
+    rate: float
+    seed: int
+
+    def __call__(self, architecture: Architecture) -> float:
+        """The loss on the validation batches after a step on each training batch, by those batches' own statistics."""
+        with torch.random.fork_rng():
+            torch.manual_seed(self.seed)
+            net = self.build(architecture).train()
+        optimizer = torch.optim.SGD(net.parameters(), self.rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
+        for step, (inputs, targets) in enumerate(self.train):
+            for group in optimizer.param_groups:
+                group["lr"] = self.rate * 0.5 * (1 + math.cos(math.pi * step / len(self.train)))
+            optimizer.zero_grad()
+            self.loss(net(inputs), targets).backward()
+            optimizer.step()
+        with torch.no_grad():
+            losses = torch.stack([self.loss(net(inputs), targets) for inputs, targets in self.valid])
+        found = all_mean(losses.mean()).item()  # each rank has tried it on its share of the batches
+        return found if math.isfinite(found) else math.inf
+
+    @property
+    def cost(self) -> float:
+        """Of one candidate, in gradient evaluations."""
+        return len(self.train) + FORWARD_COST * len(self.valid)
+
+
+def by_trials(trial: Trial, candidates: list[Architecture]) -> tuple[Architecture, float]:
+    """The candidate that has learnt most, and what finding it cost."""
+    return min(candidates, key=trial), trial.cost * len(candidates)

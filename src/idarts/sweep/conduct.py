@@ -1,0 +1,164 @@
+"""A sweep from its plan to its table: every job done or reported, each in a folder of its own, none of them twice."""
+
+import fcntl
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from idarts._version import __version__
+from idarts.arch.files import write_whole
+from idarts.arch.forms import RESULT
+from idarts.errors import InputError
+from idarts.search.run import RunConfig
+from idarts.sweep.engines import Call, Engine, EngineError, local
+from idarts.sweep.job import Outcome, Task, work
+from idarts.sweep.plan import Plan
+from idarts.sweep.results import write_results
+
+RECORD, LOGS, LOCK = "sweep.json", "logs", ".lock"
+RETRIES = 2
+
+Tell = Callable[[str], None]
+
+
+def sweep(
+    plan: Plan,
+    out: Path,
+    engine: Engine | None = None,
+    *,
+    jobs: int | None = None,
+    threads: int | None = None,
+    retries: int = RETRIES,
+    tell: Tell = print,
+) -> dict[str, str]:
+    """Run what is left of a plan, and give the jobs that failed with the reason; the others are in `results.csv`.
+
+    At most `jobs` run at a time (default: one a core), each with `threads`. A job that dies is tried again, `retries`
+    times; a mistake in its settings is not. SIGTERM stops it as Ctrl-C does. Call it again, and it goes on.
+    """
+    jobs = jobs or min(cores(), len(plan.jobs))
+    threads = threads or max(1, cores() // jobs)
+    with _claimed(out, plan):
+        _require_same(out, plan.jobs)
+        todo = {name: settings for name, settings in plan.jobs.items() if not (out / name / RESULT).exists()}
+        if len(todo) < len(plan.jobs):
+            tell(f"{len(plan.jobs) - len(todo)} of {len(plan.jobs)} jobs are done already")
+        tasks = {name: _task(out, name, settings, threads) for name, settings in todo.items()}
+        write_results(out)
+        return _run(tasks, out, engine or local(), jobs, retries, tell) if tasks else {}
+
+
+def cores() -> int:
+    """Those that this process may use.
+
+    >>> cores() >= 1
+    True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _run(tasks: Mapping[str, Task], out: Path, engine: Engine, jobs: int, retries: int, tell: Tell) -> dict[str, str]:
+    failed: dict[str, str] = {}
+    # The engine is left first: it stops what runs, and only then can the threads that wait for it end.
+    with _terminated_as_interrupted(), ThreadPoolExecutor(jobs) as pool, engine as call:
+        futures: dict[Future[str | None], str] = {
+            pool.submit(_tried, call, task, retries, tell): name for name, task in tasks.items()
+        }
+        for number, future in enumerate(as_completed(futures), start=1):
+            name, failure = futures[future], future.result()
+            if failure is None:
+                write_results(out)
+            else:
+                failed[name] = failure
+            tell(f"[{number}/{len(tasks)}] {name}" + (f" failed: {failure}" if failure else ""))
+    return failed
+
+
+def _tried(call: Call, task: Task, retries: int, tell: Tell) -> str | None:
+    """Why a job failed at last, or None."""
+    for attempt in range(retries + 1):
+        try:
+            outcome: Outcome = call(work, task)
+        except EngineError as error:
+            outcome = Outcome(str(error))
+        # A worker may die after the last word was written.
+        if outcome.failure is None or Path(task["folder"], RESULT).exists():
+            return None
+        if not outcome.again or attempt == retries:
+            break
+        tell(f"{Path(task['folder']).name}: {outcome.failure}; trying again ({attempt + 1} of {retries})")
+    return outcome.failure
+
+
+def _task(out: Path, name: str, settings: RunConfig, threads: int) -> Task:
+    log = out / LOGS / f"{name}.log"
+    paths = {"folder": str((out / name).resolve()), "log": str(log.resolve())}
+    return {**paths, "settings": asdict(settings), "threads": threads}
+
+
+def _require_same(out: Path, jobs: Mapping[str, RunConfig]) -> None:
+    """A folder whose run was begun with other settings is not this plan's."""
+    for name, settings in jobs.items():
+        file = out / name / "config.json"
+        if not file.exists():
+            continue
+        try:
+            before: dict[str, Any] = json.loads(file.read_text())
+        except (OSError, ValueError) as error:
+            raise InputError(f"{file} cannot be read ({error}); delete its folder") from None
+        now = json.loads(json.dumps(asdict(settings)))
+        other = next((key for key, value in now.items() if before.get(key) != value), None)
+        if other:
+            raise InputError(
+                f"{out / name} was begun with another {other}; name a new folder with --out, or delete that one"
+            )
+
+
+@contextmanager
+def _claimed(out: Path, plan: Plan) -> Iterator[None]:
+    """The folder, for this sweep alone."""
+    elsewhere = "name a new folder with --out"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if not (out / RECORD).exists() and any(found.name != LOCK for found in out.iterdir()):
+            raise InputError(f"{out} is there and holds no sweep; {elsewhere}")
+        lock = (out / LOCK).open("a+")
+    except OSError as error:
+        raise InputError(f"the folder {out} cannot be written: {error.strerror}; {elsewhere}") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.seek(0)
+            who = lock.read().strip() or "unknown"
+            raise InputError(f"{out} is in use by another sweep (process {who}); wait for it, or {elsewhere}") from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        (out / LOGS).mkdir(exist_ok=True)
+        record = {"idarts": __version__, "jobs": list(plan.jobs)}
+        write_whole(out / RECORD, f"{json.dumps(record, indent=1)}\n".encode())
+        yield
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    def stop(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not in the main thread: whoever is there handles signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

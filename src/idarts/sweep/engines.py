@@ -1,0 +1,164 @@
+"""Where jobs run: processes of this machine, Ray, Slurm. An engine is a context that gives one function.
+
+That function runs another one, of the module level, on plain data somewhere, and waits for what it returns; a worker
+that dies is an `EngineError`, whoever killed it. Leaving the context by an exception, such as an interrupt, asks all
+that still runs to stop, which lets a search write a checkpoint.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from idarts.errors import IdartsError, InputError
+
+Function = Callable[[dict[str, Any]], Any]
+Call = Callable[[Function, dict[str, Any]], Any]
+Engine = AbstractContextManager[Call]
+
+NAMES = ("local", "ray", "slurm")
+_GRACE = 60.0  # seconds that a cancelled job gets to write its checkpoint
+
+
+class EngineError(IdartsError):
+    """A worker died, or was stopped, before it gave an answer."""
+
+
+@contextmanager
+def local() -> Iterator[Call]:
+    """A process for each call, forked from a server that has torch loaded already.
+
+    A pool of workers would be lost as a whole with one that is killed.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["idarts.sweep.job"])
+    running: set[multiprocessing.process.BaseProcess] = set()
+    stopping = threading.Event()
+
+    def call(function: Function, task: dict[str, Any]) -> Any:
+        if stopping.is_set():
+            raise EngineError("it was not begun")
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_answer, args=(theirs, function, task))
+        process.start()
+        running.add(process)
+        if stopping.is_set():
+            process.terminate()
+        theirs.close()
+        try:
+            return ours.recv()
+        except EOFError:
+            raise EngineError("its process was killed, or crashed") from None
+        finally:
+            ours.close()
+            process.join()
+            running.discard(process)
+
+    try:
+        yield call
+    except BaseException:
+        stopping.set()
+        for process in list(running):
+            process.terminate()
+        raise
+
+
+def _answer(answer: Connection, function: Function, task: dict[str, Any]) -> None:
+    """In the new process; it ends with the one that started it, even if that was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    answer.send(function(task))
+
+
+def _end_with(sentinel: int) -> None:
+    wait([sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@contextmanager
+def on_ray(address: str, threads: int = 1, gpus: float = 0) -> Iterator[Call]:
+    """Tasks of a Ray cluster; `local` starts one on this machine. Its nodes must share the sweep's folder."""
+    try:
+        import ray  # noqa: PLC0415 (an extra)
+    except ImportError:
+        raise InputError("the engine ray needs Ray: pip install 'idarts[ray]'") from None
+    try:
+        ray.init(address=address, log_to_driver=False, include_dashboard=False if address == "local" else None)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise InputError(f"no Ray cluster answers at {address} ({said}); --address local starts one here") from None
+    pending: set[Any] = set()
+    stopping = threading.Event()
+
+    def call(function: Function, task: dict[str, Any]) -> Any:
+        if stopping.is_set():
+            raise EngineError("it was not begun")
+        # Retries are ours: Ray's own would not be counted, nor reported.
+        options = {"num_cpus": threads, "num_gpus": gpus, "max_retries": 0}
+        job = ray.remote(**options)(function).remote(task)
+        pending.add(job)
+        try:
+            return ray.get(job)
+        except ray.exceptions.RayError as error:
+            raise EngineError(f"its worker was killed, or crashed ({type(error).__name__})") from None
+        finally:
+            pending.discard(job)
+
+    try:
+        yield call
+    except BaseException:
+        stopping.set()
+        left = list(pending)
+        for job in left:
+            ray.cancel(job)
+        ray.wait(left, num_returns=len(left), timeout=_GRACE) if left else None
+        raise
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def on_slurm(
+    folder: Path, threads: int = 1, gpus: int = 0, parameters: Mapping[str, Any] | None = None, cluster: str = "slurm"
+) -> Iterator[Call]:
+    """Slurm jobs through submitit, whose files go to `folder`; `parameters` are its own, such as `timeout_min`."""
+    try:
+        import submitit  # noqa: PLC0415 (an extra)
+    except ImportError:
+        raise InputError("the engine slurm needs submitit: pip install 'idarts[slurm]'") from None
+    asked = {"name": "idarts", "cpus_per_task": threads, **({"gpus_per_node": gpus} if gpus else {})}
+    try:
+        executor = submitit.AutoExecutor(folder=folder, cluster=cluster)
+        executor.update_parameters(**asked | dict(parameters or {}))
+    except (RuntimeError, NameError, TypeError, ValueError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise InputError(f"submitit does not take these settings of Slurm: {said}") from None
+    pending: set[Any] = set()
+    submitting, stopping = threading.Lock(), threading.Event()
+
+    def call(function: Function, task: dict[str, Any]) -> Any:
+        with submitting:
+            if stopping.is_set():
+                raise EngineError("it was not begun")
+            job = executor.submit(function, task)
+            pending.add(job)
+        try:
+            return job.result()
+        except (submitit.core.utils.UncompletedJobError, submitit.core.utils.FailedJobError) as error:
+            raise EngineError(f"Slurm's job {job.job_id} died: {' '.join(str(error).split())[:200]}") from None
+        finally:
+            pending.discard(job)
+
+    try:
+        yield call
+    except BaseException:
+        stopping.set()
+        for job in list(pending):
+            job.cancel()
+        raise
