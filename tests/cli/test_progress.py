@@ -39,12 +39,12 @@ class Pretended:
     """A search of so many rounds of which nothing is computed; counts how often it is asked for its cell."""
 
     def __init__(self, total):
-        self.total, self.number, self.net, self.asked = total, 0, self, 0
+        self.total, self.number, self.asked, self.truth = total, 0, 0, None
 
     def used(self):
         return self.number / self.total
 
-    def architecture(self):
+    def current(self):
         self.asked += 1
         return parse("nas-bench-201:7")
 
@@ -81,7 +81,7 @@ def screen(console):
 def test_the_live_view_shows_a_real_search(search):
     console = terminal()
     search_now = Pretended(2)
-    search_now.net = search.net
+    search_now.current = search.net.architecture
     with Progress(console=console) as progress:
         for found in search.seen:
             search_now.number = found.number
@@ -105,6 +105,18 @@ def test_the_live_view_shows_a_real_search(search):
         assert part in text
     assert cell_text(search.net.architecture()) in re.sub(r"\s", "", text)
     assert written(console).index(HIDE) < written(console).rindex(SHOW)
+
+
+def test_the_tables_accuracy_where_there_is_a_table():
+    class Table:
+        def accuracy(self, architecture):
+            return 91.25 if architecture == parse("nas-bench-201:7") else 0.0
+
+    console, search = terminal(), Pretended(1)
+    search.truth = Table()
+    with Progress(console=console) as progress:
+        progress(*search.round())
+    assert "91.25 % test accuracy" in "\n".join(screen(console))
 
 
 def test_it_is_refreshed_at_most_four_times_a_second():

@@ -1,4 +1,4 @@
-"""What the tests compare: run by one process, and by each of two, as a script whose argument is a folder for findings."""
+"""What the tests compare: run by one process, and by each of two, as a script whose argument is a folder."""
 
 import os
 import sys

@@ -69,7 +69,7 @@ def test_numbers_that_are_none_or_too_large(tmp_path):
 
 
 def test_all_numbers_of_a_round_are_written(tmp_path):
-    full = Round(7, 2.5, 2.25, 0.5, 0.75, 0.125, 40.0, 0.25, 0.375, 1.5, 0.0625, 0.875, 0.03125)
+    full = Round(7, 2.5, 2.25, 0.5, 0.75, 0.125, 40.0, 0.25, 0.375, 1.5, 0.0625, 0.875, 0.03125, 5.5, 6.5)
     with watch_events(tmp_path) as watch:
         watch(full, None)
         watch(Round(8, 2.0, math.nan, 0.5, 0.75, 0.125, 45.0), None)  # skipped

@@ -1,5 +1,6 @@
 """Relaxation × hypergradient × selection: any combination runs, and each point does what its paper says."""
 
+import json
 import math
 
 import pytest
@@ -8,7 +9,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 import idarts
-from idarts.arch import nas_bench_201, parse
+from idarts.arch import Architecture, nas_bench_201, parse
 from idarts.arch.rules import NAS_BENCH_201_OPS as OPS
 from idarts.data import Batches, load, split
 from idarts.search import METHODS, Search, config
@@ -16,6 +17,7 @@ from idarts.search.config import Selection
 from idarts.search.controller import Controller
 from idarts.search.relaxations import relaxed
 from idarts.search.selection import Judge, best_of, by_perturbation, drawn, largest
+from idarts.search.trials import Trial, by_trials, neighbours
 from idarts.spaces import Choice, ChoiceSupernet, space
 from idarts.spaces.relaxation import Gumbel, Without, softmax
 
@@ -184,6 +186,66 @@ class TestSelection:
         assert net.architecture().choices == {"block": "wrong"}
         assert by_perturbation(judge, Selection())[0].choices == {"block": "right"}
         assert net.architecture().choices == {"block": "wrong"}
+
+
+class TestTrials:
+    def test_neighbours_are_one_decision_away_the_nearest_first(self):
+        net = supernet()
+        with torch.no_grad():
+            net.alpha["cell"].copy_(torch.tensor([[0.0, 1.0, 2.0, 3.0, 0.5]] * 6))
+            net.alpha["cell"][4, 2] = 2.9
+        first, second, *others = neighbours(net, Selection(none=False))
+        assert nas_bench_201.to_ops(first) == ("nor_conv_3x3",) * 6
+        changed = [nas_bench_201.to_ops(other) for other in (second, *others)]
+        assert len(changed) == len(set(changed)) == 18
+        assert all(sum(op != "nor_conv_3x3" for op in ops) == 1 and "none" not in ops for ops in changed)
+        assert changed[0][4] == "nor_conv_1x1"
+
+    def test_the_one_that_learns_is_taken_and_nothing_is_left_behind(self):
+        torch.manual_seed(0)
+        x = torch.randn(64, 4)
+        batches = [(x, x.sum(1, keepdim=True))] * 20
+
+        def build(architecture):
+            return (
+                nn.Linear(4, 1)
+                if architecture.choices["layer"] == "learns"
+                else nn.Sequential(nn.Linear(4, 1), nn.ReLU())
+            )
+
+        candidates = [Architecture("choice", choices={"layer": name}) for name in ("cannot", "learns")]
+        state = torch.get_rng_state()
+        trial = Trial(build, batches, batches[:3], mse_loss, rate=0.05, seed=1)
+        found, cost = by_trials(trial, candidates)
+        assert found.choices == {"layer": "learns"}
+        assert cost == pytest.approx(2 * (20 + 3 / 3))
+        assert torch.equal(state, torch.get_rng_state())
+        assert trial(candidates[0]) == trial(candidates[0])  # the same for all, and every time
+
+    def test_a_search_ends_in_trials(self, tmp_path):
+        x, y = load("digits").train.images[:96], load("digits").train.labels[:96]
+        result = idarts.search(
+            "nas-bench-201", (x, y), batch=8, rounds=1, depth=1, channels=4, out=tmp_path / "run",
+            selection={"rule": "trials", "samples": 3, "steps": 2, "batches": 1},
+        )  # fmt: skip
+        found = json.loads((tmp_path / "run" / "result.json").read_text())
+        assert parse(found["architecture"]) == result.architecture
+        pairs = zip(*map(nas_bench_201.to_ops, (result.architecture, parse(found["argmax"]))), strict=True)
+        assert sum(a != b for a, b in pairs) <= 1
+
+    def test_no_networks_no_trials(self, tmp_path):
+        model = Choice({"line": nn.Linear(4, 1), "nothing": nn.Linear(4, 1, bias=False)}, name="layer")
+        x = torch.randn(32, 4)
+        with pytest.raises(idarts.InputError, match="no networks can be built"):
+            idarts.search(
+                model,
+                (x, x[:, :1]),
+                loss=mse_loss,
+                batch=8,
+                rounds=1,
+                selection={"rule": "trials"},
+                out=tmp_path / "run",
+            )
 
 
 class TestController:

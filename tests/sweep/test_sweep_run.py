@@ -21,7 +21,14 @@ from idarts.sweep.engines import EngineError
 
 TINY = {
     "preset": "smoke",
-    "settings": {"rounds": 2, "channels": 5, "batch": 8, "inner_steps": 1, "checkpoint_rounds": 1},
+    "settings": {
+        "rounds": 2,
+        "channels": 5,
+        "batch": 8,
+        "inner_steps": 1,
+        "hypergradient.order": "first",  # the largest eigenvalue would take most of the time
+        "checkpoint_rounds": 1,
+    },
 }
 
 
@@ -65,7 +72,7 @@ def kill_now_and_then(kills, stop, found=workers, seed=0):
 
 
 def test_twenty_jobs_with_workers_killed_at_random(images, tmp_path):
-    described = plan(tiny(images, methods=["idarts", "darts-first-order"], seeds=10))
+    described = plan(tiny(images, methods=["darts-first-order", "gdas"], seeds=10))
     kills, stop, told = [], threading.Event(), []
     killer = threading.Thread(target=kill_now_and_then, args=(kills, stop))
     killer.start()
@@ -80,7 +87,7 @@ def test_twenty_jobs_with_workers_killed_at_random(images, tmp_path):
     found = rows(tmp_path / "out")
     assert sorted(row["job"] for row in found) == sorted(described.jobs)
     assert {(row["method"], row["seed"]) for row in found} == {
-        (method, str(seed)) for method in ("idarts", "darts-first-order") for seed in range(1, 11)
+        (method, str(seed)) for method in ("darts-first-order", "gdas") for seed in range(1, 11)
     }
     for name in described.jobs:  # every round once, whatever was killed
         log = [json.loads(line)["number"] for line in (tmp_path / "out" / name / "metrics.jsonl").open()]

@@ -156,12 +156,15 @@ def _search_line(found: Round, _search: Search) -> str:
 
 
 def _search_rows(found: Round, search: Search, width: int) -> Iterator[tuple[str, RenderableType]]:
-    cell = Text(cell_text(search.net.architecture()), overflow="fold")
+    architecture = search.current()
+    cell = Text(cell_text(architecture), overflow="fold")
     cell.truncate(CELL_LINES * max(8, width - 8), overflow="ellipsis")
     yield "loss", _quality(found)
     yield "α", _hypergradient(found)
     yield "series", _series(found)
     yield "cell", cell
+    if search.truth:
+        yield "table", f"{search.truth.accuracy(architecture):.2f} % test accuracy of this cell, trained in full"
 
 
 def _training_line(found: TrainRound, _training: Training) -> str:

@@ -84,8 +84,9 @@ def conduct(
             facts = {**asdict(settings), **(job.facts or {})}
             on_first(lambda: write_whole(out / "config.json", as_json(facts)))
         _rounds(job, settings, out, asked, watch)
-        log = on_first(lambda: read_log(out))
-        found = {**job.result(log), "seconds": float(log[-1]["seconds"]) if log else 0.0}
+        log, ended = on_first(lambda: read_log(out)), time.monotonic()
+        found = job.result(log)  # which may take a while, too: a selection, a last look at the test images
+        found["seconds"] = round((float(log[-1]["seconds"]) if log else 0.0) + time.monotonic() - ended, 3)
         on_first(lambda: write_whole(out / "result.json", as_json(found)))
         return log
 
@@ -122,6 +123,8 @@ def _rounds(job: Job, settings: Settings, out: Path, asked: list[int], watch: Wa
                 saved = time.monotonic()
             if stop:
                 raise Interrupted(found.number)
+        if job.work.sound:  # a run that is killed while its result is made need not go back
+            _save(job, out)
 
 
 @contextmanager

@@ -15,8 +15,9 @@ from idarts.errors import InputError
 from idarts.search.config import METHODS, changed
 from idarts.search.loop import Search, Stream
 from idarts.search.relaxations import RELAXATIONS
-from idarts.search.run import RunConfig, SearchResult, Watch, conduct
+from idarts.search.run import RunConfig, SearchResult, Watch, builder, conduct
 from idarts.search.streams import Piece, TensorBatches
+from idarts.search.trials import Build
 from idarts.spaces import ChoiceSupernet, Supernet, space
 
 Data = Any  # (x, y), a part of `idarts.data`, a torch Dataset, or a stream of batches
@@ -61,26 +62,30 @@ def search(
     def prepare() -> tuple[Search, dict[str, Any]]:
         torch.manual_seed(config.seed)
         first, second = _parts(what, train, valid, config)
-        net = _net(what, first, config)
+        net, build = _net(what, first, config)
         inner, outer = (_stream(part, config, which) for which, part in enumerate((first, second)))
         described = {"batches of train": len(inner), "batches of valid": len(outer)}
-        return Search(net, inner, outer, config, loss), described
+        found = Search(net, inner, outer, config, loss)
+        found.build = build
+        return found, described
 
     return conduct(prepare, config, folder, resume=resume, overwrite=overwrite, watch=watch)
 
 
-def _net(what: "str | nn.Module", part: Any, config: RunConfig) -> Supernet:
+def _net(what: "str | nn.Module", part: Any, config: RunConfig) -> tuple[Supernet, Build | None]:
+    """The supernet and, for a space by name, how its architectures become networks."""
     if isinstance(what, Supernet):
-        return what
+        return what, None
     if isinstance(what, nn.Module):
-        return ChoiceSupernet(what)
+        return ChoiceSupernet(what), None
     if not isinstance(part, Images | LazyImages):
         raise InputError(f"the space {what!r} is searched on images; give (x, y), a part of idarts.data, or a Dataset")
     found = space(what)
     channels, height, _ = part.shape
     classes = int(part.labels.max()) + 1
     macro = found.macro.changed(depth=config.depth, channels=config.channels, classes=classes, image=height)
-    return found.supernet(macro, in_channels=channels, relaxation=RELAXATIONS[config.relaxation](0.0))
+    net = found.supernet(macro, in_channels=channels, relaxation=RELAXATIONS[config.relaxation](0.0))
+    return net, builder(macro, found.macro.depth, channels, torch.device("cpu"))
 
 
 def _parts(what: "str | nn.Module", train: Data, valid: Data, config: RunConfig) -> tuple[Any, Any]:

@@ -22,6 +22,7 @@ Call = Callable[[Function, dict[str, Any]], Any]
 Engine = AbstractContextManager[Call]
 
 NAMES = ("local", "ray", "slurm")
+PRELOADED = ["idarts.sweep.job", "torch._dynamo"]  # the latter takes seconds, and every optimiser asks for it
 _GRACE = 60.0  # seconds that a cancelled job gets to write its checkpoint
 
 
@@ -36,7 +37,7 @@ def local() -> Iterator[Call]:
     A pool of workers would be lost as a whole with one that is killed.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["idarts.sweep.job"])
+    context.set_forkserver_preload(PRELOADED)
     running: set[multiprocessing.process.BaseProcess] = set()
     stopping = threading.Event()
 
