@@ -1,9 +1,10 @@
 """One search on several ranks: what it sends, how fast it goes, a model on paper, and hypergradients in half precision.
 
-Run `python benchmarks/scaling.py`; it starts its own ranks on this machine (`--part measured`, `model` or `precision` for
-one part alone). Bytes are those handed to collectives, counted where they are called; a ring sends 2(N − 1)/N times as
-many from each rank. Two ranks on one small CPU share its cores: their rounds take no less time, and what is to be seen
-is the cost of communication, not a gain. The model on paper is for machines that we do not have, from stated numbers.
+Run `python benchmarks/scaling.py`; it starts its own ranks on this machine (`--part measured`, `model` or `precision`
+for one part alone). Bytes are those handed to collectives, counted where they are called; a ring sends 2(N − 1)/N times
+as many from each rank. Two ranks on one small CPU share its cores: their rounds take no less time, and what is to be
+seen is the cost of communication, not a gain. The model on paper is for machines that we do not have, from stated
+numbers.
 """
 
 import argparse
@@ -20,11 +21,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy
 
 from idarts.data import Batches, load, split
-from idarts.distributed import joined, rank, share, traffic, world
+from idarts.distributed import joined, rank, share, traffic
 from idarts.hypergrad import Neumann, hypergradient, lift
 from idarts.search import Search, config
 from idarts.spaces import Supernet, space
@@ -178,8 +179,8 @@ def precision() -> dict[str, Any]:
     rounds = list(work.rounds())
     net, step = work.net, 0.5 * (rounds[-1].step or 0.1)
     inner, outer = next(work.train), next(work.valid)
-    wide: nn.Module = deepcopy(net).double()
-    exact = ours(wide, *((x.double(), y) for x, y in (inner, outer)), step)  # type: ignore[arg-type]
+    wide = deepcopy(net).double()
+    exact = ours(wide, (inner[0].double(), inner[1]), (outer[0].double(), outer[1]), step)
     bf16, fp16 = torch.bfloat16, torch.float16
     estimates = {
         "float32": ours(net, inner, outer, step),
@@ -194,13 +195,15 @@ def precision() -> dict[str, Any]:
         cosine = cosine_similarity(estimate.double(), exact, dim=0).item()
         found[name] = {"error": error, "cosine": cosine}
         print(f"{name:44} relative error {error:8.1e}  cosine {cosine:.6f}")
-    moved = (work.a[0] - start).norm()
-    for kind in ("bfloat16", "float16"):
-        other = begun(rounds=10, precision=kind)
+    moved = (work.a[0] - start).detach()
+    for name, more in (("bfloat16", {}), ("float16", {}), ("float32, from weights changed by 0.1 %", {"noise": 1e-3})):
+        other = begun(rounds=10, precision=name.partition(",")[0])
+        for parameter in other.w:
+            parameter.data.mul_(1 + more.get("noise", 0.0) * torch.randn_like(parameter))
         list(other.rounds())
-        away = ((other.a[0] - work.a[0]).norm() / moved).item()
-        found[f"search, weight steps in {kind}"] = {"distance": away}
-        print(f"ten rounds with weight steps in {kind}: α ends {away:.1%} of its way from where float32 ends")
+        cosine = cosine_similarity((other.a[0] - start).reshape(-1), moved.reshape(-1), dim=0).item()
+        found[f"search, weight steps in {name}"] = {"cosine": cosine}
+        print(f"ten rounds, weight steps in {name}: cosine of α's way to that in float32 {cosine:.3f}")
     return found
 
 

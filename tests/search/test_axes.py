@@ -17,7 +17,7 @@ from idarts.search.config import Selection
 from idarts.search.controller import Controller
 from idarts.search.relaxations import relaxed
 from idarts.search.selection import Judge, best_of, by_perturbation, drawn, largest
-from idarts.search.trials import Trial, by_trials, neighbours
+from idarts.search.trials import Trial, by_trials, longest, neighbours
 from idarts.spaces import Choice, ChoiceSupernet, space
 from idarts.spaces.relaxation import Gumbel, Without, softmax
 
@@ -216,11 +216,27 @@ class TestTrials:
         candidates = [Architecture("choice", choices={"layer": name}) for name in ("cannot", "learns")]
         state = torch.get_rng_state()
         trial = Trial(build, batches, batches[:3], mse_loss, rate=0.05, seed=1)
-        found, cost = by_trials(trial, candidates)
+        found, cost = by_trials(trial, candidates, 20)
         assert found.choices == {"layer": "learns"}
         assert cost == pytest.approx(2 * (20 + 3 / 3))
         assert torch.equal(state, torch.get_rng_state())
-        assert trial(candidates[0]) == trial(candidates[0])  # the same for all, and every time
+        assert trial(candidates[0], 5) == trial(candidates[0], 5)  # the same for all, and every time
+
+    def test_the_best_quarter_is_tried_again_four_times_as_long(self):
+        asked = []
+
+        class Counting(Trial):
+            def __call__(self, architecture, steps):
+                asked.append((architecture, steps))
+                return -architecture if steps == 3 else architecture  # the last word is the long trial's
+
+        trial = Counting(None, [], [None] * 3, mse_loss, rate=0.05, seed=1)
+        found, cost = by_trials(trial, list(range(9)), 3)
+        assert [steps for _, steps in asked] == [3] * 9 + [12] * 2
+        assert [architecture for architecture, _ in asked[9:]] == [8, 7]
+        assert found == 7
+        assert cost == pytest.approx(9 * 4 + 2 * 13)
+        assert longest(9, 3) == 12
 
     def test_a_search_ends_in_trials(self, tmp_path):
         x, y = load("digits").train.images[:96], load("digits").train.labels[:96]

@@ -29,7 +29,7 @@ from idarts.search.controller import RATE, Controller
 from idarts.search.cost import budget, temperature
 from idarts.search.relaxations import relaxed
 from idarts.search.selection import FORWARD_COST, Judge, Pick, best_of, by_perturbation, drawn, largest, statistics_kept
-from idarts.search.trials import Build, Trial, by_trials, neighbours
+from idarts.search.trials import Build, Trial, by_trials, longest, neighbours
 from idarts.spaces import Mixture, Supernet
 from idarts.tables import Table
 
@@ -196,7 +196,8 @@ class Search:
         """What does best on validation batches, of which each rank has its share."""
         judge = Judge(self.net, [next(self.valid) for _ in range(rule.batches)], self._score)
         if rule.rule == "trials":
-            found, cost = by_trials(self._trial(judge.batches), neighbours(self.net, rule, self._pick))
+            candidates = neighbours(self.net, rule, self._pick)
+            found, cost = by_trials(self._trial(judge.batches, len(candidates)), candidates, rule.steps)
         elif rule.rule == "perturbation":
             found, cost = by_perturbation(judge, rule, self._pick)
         else:
@@ -204,11 +205,11 @@ class Search:
         self.gradient_evaluations += cost
         return found
 
-    def _trial(self, valid: list[Any]) -> Trial:
+    def _trial(self, valid: list[Any], candidates: int) -> Trial:
         if self.build is None:
             raise InputError("selection.rule is trials, but of this model no networks can be built; use another rule")
         rule = self.settings.selection
-        train = [next(self.train) for _ in range(rule.steps)]
+        train = [next(self.train) for _ in range(longest(candidates, rule.steps))]
         return Trial(self.build, train, valid, self.loss, rule.rate, self.settings.seed)
 
     @property

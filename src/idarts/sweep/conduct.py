@@ -12,6 +12,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import torch
+
 from idarts._version import __version__
 from idarts.arch.files import write_whole
 from idarts.arch.forms import RESULT
@@ -40,10 +42,11 @@ def sweep(
 ) -> dict[str, str]:
     """Run what is left of a plan, and give the jobs that failed with the reason; the others are in `results.csv`.
 
-    At most `jobs` run at a time (default: one a core), each with `threads`. A job that dies is tried again, `retries`
-    times; a mistake in its settings is not. SIGTERM stops it as Ctrl-C does. Call it again, and it goes on.
+    At most `jobs` run at a time (default: one a core, or one on a GPU), each with `threads`. A job that dies is tried
+    again, `retries` times; a mistake in its settings is not. SIGTERM stops it as Ctrl-C does. Call it again, and it
+    goes on.
     """
-    jobs = jobs or min(cores(), len(plan.jobs))
+    jobs = jobs or min(slots(), len(plan.jobs))
     threads = threads or max(1, cores() // jobs)
     with _claimed(out, plan):
         _require_same(out, plan.jobs)
@@ -62,6 +65,15 @@ def cores() -> int:
     True
     """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def slots() -> int:
+    """How many searches this machine runs side by side: one a core, but only one where they would share a GPU.
+
+    >>> 1 <= slots() <= cores()
+    True
+    """
+    return 1 if torch.accelerator.is_available() else cores()
 
 
 def _run(tasks: Mapping[str, Task], out: Path, engine: Engine, jobs: int, retries: int, tell: Tell) -> dict[str, str]:

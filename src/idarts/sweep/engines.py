@@ -86,7 +86,7 @@ def _end_with(sentinel: int) -> None:
 def on_ray(address: str, threads: int = 1, gpus: float = 0) -> Iterator[Call]:
     """Tasks of a Ray cluster; `local` starts one on this machine. Its nodes must share the sweep's folder."""
     try:
-        import ray  # noqa: PLC0415 (an extra)
+        import ray  # type: ignore[import-not-found,import-untyped,unused-ignore] # noqa: PLC0415 (an extra)
     except ImportError:
         raise InputError("the engine ray needs Ray: pip install 'idarts[ray]'") from None
     try:
@@ -130,7 +130,7 @@ def on_slurm(
 ) -> Iterator[Call]:
     """Slurm jobs through submitit, whose files go to `folder`; `parameters` are its own, such as `timeout_min`."""
     try:
-        import submitit  # noqa: PLC0415 (an extra)
+        import submitit  # type: ignore[import-not-found,import-untyped,unused-ignore] # noqa: PLC0415 (an extra)
     except ImportError:
         raise InputError("the engine slurm needs submitit: pip install 'idarts[slurm]'") from None
     asked = {"name": "idarts", "cpus_per_task": threads, **({"gpus_per_node": gpus} if gpus else {})}

@@ -59,7 +59,7 @@ def t_test(differences: Floats) -> float | None:
     >>> round(t_test(np.array([1.0, 2.0, 3.0])), 4), t_test(np.zeros(3))
     (0.0742, None)
     """
-    from scipy.special import stdtr  # type: ignore[import-untyped] # noqa: PLC0415 (scikit-learn brings it)
+    from scipy.special import stdtr  # noqa: PLC0415 (scikit-learn brings it)
 
     deviation = differences.std(ddof=1)
     if not deviation > 1e-12 * abs(differences).max():

@@ -1,0 +1,57 @@
+"""`idarts compare`: runs side by side."""
+
+import json
+from pathlib import Path
+
+from jsonargparse import ArgumentParser, Namespace
+from rich.console import Console
+from rich.table import Table
+
+from idarts.reproduce.page import Section
+from idarts.sweep.comparison import compare
+from idarts.sweep.showing import facts, sections, write_comparison
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Runs, how to group them, and where to write."""
+    parser.add_argument("runs", type=str, nargs="+", metavar="RUN", help="folders of runs, or of sweeps")
+    by = "settings that make groups, separated by commas, such as method (default: all that differ, but the seed)"
+    parser.add_argument("--by", type=str, metavar="NAMES", help=by)
+    measure = "what is tested, such as cifar10_test or valid_accuracy (default: the table's, where all runs have it)"
+    parser.add_argument("--measure", type=str, metavar="NAME", help=measure)
+    parser.add_argument("--out", type=str, metavar="DIR", help="folder for a page, its figures, and a CSV table")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: Namespace) -> None:
+    """Print the comparison, and write it where that was asked for."""
+    by = [name.strip() for name in (args.by or "").split(",") if name.strip()]
+    found = compare([Path(run) for run in args.runs], by, args.measure)
+    page = write_comparison(found, Path(args.out)) if args.out else None
+    if args.json:
+        print(json.dumps(facts(found)))
+        return
+    console = Console(markup=False, highlight=False)
+    for section in sections(found):
+        _print(console, section)
+    if page:
+        print(page)
+
+
+def _print(console: Console, section: Section) -> None:
+    if not section.rows and not section.text:  # figures are for the page
+        return
+    console.print(section.title, style="bold")
+    for paragraph in section.text:
+        console.print(paragraph)
+    if section.rows:
+        table = Table(*section.header)
+        for place, column in enumerate(table.columns):
+            column.justify = "right" if place else "left"
+            column.min_width = max(len(row[place]) for row in section.rows)  # headings are folded, numbers are not
+        for row in section.rows:
+            table.add_row(*row)
+        console.print(table)
+    for note in section.notes:
+        console.print(note)
+    console.print()

@@ -1,0 +1,132 @@
+"""Comparisons of made-up runs whose numbers are known, and the tests' p-values against scipy's."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from idarts.arch import parse, to_data
+from idarts.cli import main
+from idarts.sweep.comparison import at_equal_cost, compare
+from idarts.sweep.statistics import holm, paired, permutation, t_test
+
+CELL = to_data(parse("nas-bench-201:0"))
+
+
+def make_run(folder, method="idarts", seed=1, test=93.0, per_round=2.0, table=True, finished=True, **changes):
+    folder.mkdir(parents=True)
+    config = {"space": "nas-bench-201", "method": method, "seed": seed, "data": "digits", "rounds": 20} | changes
+    rounds = [
+        {"number": number, "gradient_evaluations": per_round * number, "valid_accuracy": number / 40}
+        | ({"table_accuracy": test - (20 - number)} if table else {})
+        for number in range(1, 21)
+    ]
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in rounds))
+    if finished:
+        result = {
+            "space": "nas-bench-201",
+            "method": method,
+            "seed": seed,
+            "architecture": CELL,
+            "table": {"index": 0, "cifar10": {"valid": test - 2, "test": test}} if table else None,
+            "metrics": rounds[-1],
+            "gradient_evaluations": per_round * 20,
+            "seconds": 60.0,
+            "config": config,
+        }
+        (folder / "result.json").write_text(json.dumps(result))
+    return folder
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """iDARTS costs twice as much a round, and is better by 1, 2 and 3 points."""
+    for seed in (1, 2, 3):
+        make_run(tmp_path / f"a{seed}", "darts", seed, 90.0, per_round=1.0)
+        make_run(tmp_path / f"b{seed}", "idarts", seed, 90.0 + seed)
+    return tmp_path
+
+
+def test_means_deviations_and_paired_tests(runs, capsys):
+    assert main(["compare", str(runs), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["by"] == ["method"]
+    groups = {group["name"]: group for group in found["groups"]}
+    assert groups["idarts"]["cifar10_test"]["mean"] == pytest.approx(92)
+    assert groups["idarts"]["cifar10_test"]["std"] == pytest.approx(1)
+    assert groups["darts"]["cifar10_test"]["std"] == 0
+    (pair,) = found["pairs"]
+    assert (pair["first"], pair["seeds"], pair["difference"]) == ("darts", 3, -2.0)
+    assert pair["permutation_p"] == 0.25
+    assert pair["t_test_p"] == pytest.approx(stats.ttest_rel([90, 90, 90], [91, 92, 93]).pvalue)
+    # At 20 evaluations, all that DARTS had, iDARTS stood at its tenth round of twenty: ten points below its end.
+    assert found["equal_cost"]["gradient_evaluations"] == 20
+    assert groups["idarts"]["at_equal_cost"]["values"] == [81, 82, 83]
+    assert groups["darts"]["at_equal_cost"]["values"] == [90, 90, 90]
+
+
+def test_text_page_and_table(runs, tmp_path, capsys):
+    out = tmp_path / "page"
+    assert main(["compare", str(runs), "--by", "method", "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "92.00±1.00" in shown
+    assert "darts − idarts" in shown
+    page = (out / "index.html").read_text()
+    assert page.count("<svg") == 1
+    assert "92.00±1.00" in page
+    assert (out / "equal-cost-table.svg").read_text().count('class="line') >= 4  # two curves, two keys
+    rows = {row["group"]: row for row in csv.DictReader((out / "comparison.csv").read_text().splitlines())}
+    assert float(rows["idarts"]["cifar10_test_mean"]) == 92
+    assert "92.00±1.00" in (out / "results.md").read_text()
+
+
+def test_settings_that_differ_make_groups_and_budgets_by_seed_do_not(tmp_path):
+    for seed in (1, 2):
+        for terms in (0, 2):
+            folder = tmp_path / f"{terms}-{seed}"
+            make_run(folder, seed=seed, hypergradient={"terms": terms}, gradient_evaluations=100.0 * seed)
+    found = compare([tmp_path])
+    assert found.by == ("hypergradient.terms",)
+    assert [group.name for group in found.groups] == ["hypergradient.terms=0", "hypergradient.terms=2"]
+    by_method = compare([tmp_path, tmp_path], by=["method"])  # twice the same folder are the same runs
+    assert [len(group.runs) for group in by_method.groups] == [4]
+    assert any("several runs of a seed" in note for note in by_method.notes)
+
+
+def test_what_cannot_be_compared_is_said(runs, tmp_path, capsys):
+    make_run(runs / "c", finished=False, seed=9)
+    make_run(runs / "d", table=False, seed=9, data="cifar10")
+    found = compare([runs])
+    assert any("left out: c" in note for note in found.notes)
+    assert any("different data (cifar10, digits)" in note for note in found.notes)
+    assert found.measure == "valid_accuracy"  # one has no table
+    assert at_equal_cost(found) is None
+    for arguments, said in (
+        (["no-such"], "is not there"),
+        ([str(runs / "a1")], "nothing to compare"),
+        ([str(runs), "--by", "metod"], "no run has a setting 'metod'"),
+        ([str(runs), "--measure", "cifar10_test"], "not all runs have"),
+    ):
+        assert main(["compare", *arguments]) == 2
+        shown = capsys.readouterr().err
+        assert said in shown
+        assert shown.count("\n") == 1
+
+
+def test_p_values_against_scipy():
+    draw = np.random.default_rng(1)
+    for number in (2, 5, 9):
+        first, second = draw.normal(size=(2, number)) + np.array([[0.5], [0.0]])
+        found = paired(first, second)
+        assert found.t_test == pytest.approx(stats.ttest_rel(first, second).pvalue)
+        oracle = stats.permutation_test(
+            (first, second), lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples", vectorized=True
+        )
+        assert found.permutation == pytest.approx(oracle.pvalue)
+    many = draw.normal(0.4, 1, 30)
+    assert permutation(many) == pytest.approx(t_test(many), abs=0.02)  # drawn, not counted
+    assert permutation(np.zeros(4)) == 1
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
