@@ -234,7 +234,7 @@ def test_a_net_that_cannot_be(variant, changes, message):
 def test_inputs_that_cannot_be():
     net = NasBench1Shot1Supernet("S1", Macro(depth=1, channels=4, classes=2, image=9), in_channels=1)
     assert net(torch.zeros(2, 1, 3, 3)).shape == (2, 2)
-    with pytest.raises(InputError, match="images of 2×8 pixels, expected at least 3×3: they are pooled twice"):
+    with pytest.raises(InputError, match="images of 2×8 pixels, expected at least 3×3: they are halved twice"):
         net(torch.zeros(1, 1, 2, 8))
     with pytest.raises(InputError, match="of darts is no path of a supernet of nas-bench-1shot1 S1"):
         net.path(parse("DARTS_V2"))

@@ -98,3 +98,9 @@ class TestPartialChannels:
 def test_images_of_a_wrong_shape(name):
     with pytest.raises(InputError, match=r"expected \(batch, channels, height, width\)"):
         supernet(name, softmax)(torch.randn(1, 16, 16))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_images_too_small_for_a_space(name):
+    with pytest.raises(InputError, match="images of 2×8 pixels, expected at least 3×3: they are halved twice"):
+        supernet(name, softmax)(torch.randn(2, 1, 2, 8))

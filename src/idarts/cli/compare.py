@@ -2,8 +2,10 @@
 
 import json
 from pathlib import Path
+from shutil import get_terminal_size
 
 from jsonargparse import ArgumentParser, Namespace
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -31,7 +33,7 @@ def run(args: Namespace) -> None:
     if args.json:
         print(json.dumps(facts(found)))
         return
-    console = Console(markup=False, highlight=False)
+    console = Console(markup=False, highlight=False, width=max(160, get_terminal_size().columns))
     for section in sections(found):
         _print(console, section)
     if page:
@@ -45,10 +47,9 @@ def _print(console: Console, section: Section) -> None:
     for paragraph in section.text:
         console.print(paragraph)
     if section.rows:
-        table = Table(*section.header)
-        for place, column in enumerate(table.columns):
-            column.justify = "right" if place else "left"
-            column.min_width = max(len(row[place]) for row in section.rows)  # headings are folded, numbers are not
+        table = Table(*section.header, box=SIMPLE)
+        for column in table.columns[1:]:
+            column.justify = "right"
         for row in section.rows:
             table.add_row(*row)
         console.print(table)

@@ -15,7 +15,7 @@ from idarts.spaces.graph import Fan, FusedGraph, complete_edges
 from idarts.spaces.macro import Macro
 from idarts.spaces.operations import FactorizedReduce, operation, relu_conv_bn
 from idarts.spaces.relaxation import Mixture, Relaxation, chosen, share_of, softmax
-from idarts.spaces.supernet import Supernet, channels_last
+from idarts.spaces.supernet import Supernet, channels_last, require_size
 
 INPUTS, NODES = 2, 6
 EDGES = complete_edges(INPUTS, NODES)
@@ -34,6 +34,7 @@ class DartsSupernet(Supernet):
     none = OP["none"]
 
     def __init__(self, macro: Macro, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
+        require_size(macro.image, macro.image)
         super().__init__({"normal": (len(EDGES), len(OP)), "reduce": (len(EDGES), len(OP))}, relaxation)
         self.stem, width = stem(in_channels, macro)
         places, widths = zip(*cell_places(macro, width, dict.fromkeys(self.alpha, NODES - INPUTS)), strict=True)

@@ -19,11 +19,10 @@ from idarts.spaces.fused import ParallelNorm
 from idarts.spaces.macro import Macro
 from idarts.spaces.mixing import mix
 from idarts.spaces.relaxation import Mixture, Relaxation, chosen, one_hot, share_of, softmax
-from idarts.spaces.supernet import Supernet, channels_last
+from idarts.spaces.supernet import Supernet, channels_last, require_size
 
 OPS = ("maxpool3x3", "conv3x3-bn-relu", "conv1x1-bn-relu")
 POOL, CONV3, CONV1 = range(len(OPS))
-SMALLEST_IMAGE = 3  # one pixel is left after two poolings, which round up
 
 
 class NasBench1Shot1Supernet(Supernet):
@@ -49,7 +48,7 @@ class NasBench1Shot1Supernet(Supernet):
             raise InputError(
                 f"{channels} channels, expected at least {nodes}: one for each node in a cell of {variant}"
             )
-        _check_size(macro.image, macro.image)
+        require_size(macro.image, macro.image)
         choices = {_inputs(node): (1, node) for node in range(2, nodes + 1)}
         super().__init__({"ops": (nodes, len(OPS)), **choices, "output": (1, nodes + 1)}, relaxation)
         self.variant, self.nodes, self.depth = variant, nodes, macro.depth
@@ -66,7 +65,6 @@ class NasBench1Shot1Supernet(Supernet):
         channels_last(lean(self))
 
     def mixed(self, images: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:
-        _check_size(*images.shape[2:])
         x = self.stem(images)
         for position, cell in enumerate(self.cells):
             if position in (self.depth, 2 * self.depth):
@@ -215,11 +213,3 @@ def _inputs(node: int) -> str:
 def _best(scores: Sequence[float], count: int) -> list[int]:
     """The places of the largest scores, ascending; of equal ones the first."""
     return sorted(sorted(range(len(scores)), key=lambda place: -scores[place])[:count])
-
-
-def _check_size(height: int, width: int) -> None:
-    if min(height, width) < SMALLEST_IMAGE:
-        raise InputError(
-            f"images of {height}×{width} pixels, expected at least {SMALLEST_IMAGE}×{SMALLEST_IMAGE}: "
-            "they are pooled twice"
-        )

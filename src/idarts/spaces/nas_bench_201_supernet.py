@@ -14,7 +14,7 @@ from idarts.spaces.macro import Macro
 from idarts.spaces.nas_bench_201_network import stages, stem
 from idarts.spaces.operations import operation
 from idarts.spaces.relaxation import Mixture, Relaxation, one_hot, share_of, softmax
-from idarts.spaces.supernet import Supernet, channels_last
+from idarts.spaces.supernet import Supernet, channels_last, require_size
 
 NODES = 4
 
@@ -31,6 +31,7 @@ class NasBench201Supernet(Supernet):
     none = NAS_BENCH_201_OPS.index("none")
 
     def __init__(self, macro: Macro, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
+        require_size(macro.image, macro.image)
         super().__init__({"cell": (len(NAS_BENCH_201_EDGES), len(NAS_BENCH_201_OPS))}, relaxation)
         self.stem = stem(in_channels, macro)
         share = share_of(relaxation, macro.channels)

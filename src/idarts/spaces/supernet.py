@@ -11,6 +11,7 @@ from idarts.arch import Architecture
 from idarts.errors import InputError
 from idarts.spaces.relaxation import Mixture, Relaxation, softmax
 
+SMALLEST_IMAGE = 3  # below it a reduction would leave nothing to look at
 ALPHA_SCALE = 1e-3  # of the normal distribution that α starts from
 
 
@@ -18,6 +19,13 @@ def channels_last(module: nn.Module) -> None:
     """Lay a network's convolution weights out channels-last, in place."""
     move: Any = module.to  # torch's annotations lack memory_format
     move(memory_format=torch.channels_last)
+
+
+def require_size(height: int, width: int) -> None:
+    """Images that every space's reductions leave something of."""
+    if min(height, width) < SMALLEST_IMAGE:
+        least = f"{SMALLEST_IMAGE}×{SMALLEST_IMAGE}"
+        raise InputError(f"images of {height}×{width} pixels, expected at least {least}: they are halved twice")
 
 
 class Supernet(nn.Module):
@@ -53,6 +61,7 @@ class Supernet(nn.Module):
         """Logits of a batch of images."""
         if images.dim() != 4:
             raise InputError(f"images have shape {tuple(images.shape)}, expected (batch, channels, height, width)")
+        require_size(*images.shape[2:])
         images = images.contiguous(memory_format=torch.channels_last)
         return self.mixed(images, self.mixtures() if mixtures is None else mixtures)
 

@@ -161,7 +161,7 @@ def _finished(folders: Iterable[Path]) -> tuple[list[Run], list[str]]:
                 raise InputError(f"{member} is a training; compare takes searches")
             runs[member.resolve()] = run
     shown = ", ".join(waiting[:3]) + (f" and {len(waiting) - 3} more" if len(waiting) > 3 else "")
-    return list(runs.values()), [f"without a result yet, and left out: {shown}"] if waiting else []
+    return list(runs.values()), [f"Without a result yet, and left out: {shown}."] if waiting else []
 
 
 def _members(folder: Path) -> list[Path]:
@@ -214,11 +214,11 @@ def _warnings(groups: Sequence[Group], runs: Sequence[Run]) -> list[str]:
     found = []
     data = sorted({str(run.config.get("data")) for run in runs})
     if len(data) > 1:
-        found.append(f"the runs are on different data ({', '.join(data)}): their accuracies do not measure the same")
+        found.append(f"The runs are on different data ({', '.join(data)}): their accuracies do not measure the same.")
     if any(len({seed(run) for run in group.runs}) < len(group.runs) for group in groups):
-        found.append("some groups have several runs of a seed: their mean is paired; name more settings with --by")
+        found.append("Some groups have several runs of a seed: their mean is paired; name more settings with --by.")
     return found
 
 
 def _first(notes: Sequence[str]) -> str:
-    return f" ({notes[0]})" if notes else "; name runs, or a sweep's folder"
+    return f" ({notes[0].rstrip('.')})" if notes else "; name runs, or a sweep's folder"

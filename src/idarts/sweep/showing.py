@@ -18,7 +18,7 @@ from idarts.sweep.statistics import holm
 
 TABLE = "comparison.csv"
 _LABELS = {VALID: "valid accuracy of the supernet", "table": "accuracy by the table"}
-_COSTS = {"gradient_evaluations": "gradient evaluations", "seconds": "seconds"}
+_COSTS = {"gradient_evaluations": "evaluations", "seconds": "seconds"}
 
 
 def facts(comparison: Comparison) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def sections(comparison: Comparison) -> list[Section]:
     equal = data["equal_cost"]
     header = ["", "seeds", *map(_label, measures)]
     if equal:
-        header.append(f"{_LABELS[equal['measure']]} at {equal['gradient_evaluations']:,.0f} gradient evaluations")
+        header.append(f"at {equal['gradient_evaluations']:,.0f} evaluations")
     rows = [
         [
             group["name"],
@@ -75,9 +75,13 @@ def sections(comparison: Comparison) -> list[Section]:
         ]
         for group in data["groups"]
     ]
-    table = Section(
-        "Mean ± standard deviation over seeds, accuracies in percent", (), [*header, *_COSTS.values()], rows
-    )
+    notes = [
+        "Accuracies of data sets are the table's, those of the supernet of its last rounds, on validation batches."
+    ]
+    if equal:
+        notes.append(f"At equal cost: {_LABELS[equal['measure']]}. Evaluations are those of gradients.")
+    title = "Mean ± standard deviation over seeds, accuracies in percent"
+    table = Section(title, (), [*header, *_COSTS.values()], rows, notes=notes)
     drawn = [made for kind in ("table", VALID) if (made := _figure(comparison, kind)) is not None]
     found = [table, _tests(data)]
     if drawn:
@@ -133,7 +137,7 @@ def _tests(data: dict[str, Any]) -> Section:
         ]
         for pair in data["pairs"]
     ]
-    header = ["", "common seeds", "difference", "deviation", "p, permutation", "p, Holm", "p, paired t"]
+    header = ["", "seeds", "difference", "deviation", "p permuted", "p Holm", "p paired t"]
     fewest = min((pair["seeds"] for pair in data["pairs"] if pair["seeds"] > 1), default=0)
     notes = [
         "The permutation test is exact up to 16 seeds; Holm's p allows for the number of pairs. All are two-sided."
@@ -181,7 +185,7 @@ def _plain(found: dict[str, Any]) -> str:
 
 
 def _label(measure: str) -> str:
-    return _LABELS.get(measure, f"{measure.replace('_', ' ')}, by the table")
+    return "supernet valid" if measure == VALID else measure.replace("_", " ")
 
 
 def _p(found: float | None) -> str:
