@@ -37,7 +37,7 @@ def open_files() -> int:
 
 def soak(rounds: int) -> dict[str, Any]:
     """Readings after every round, of memory and of files."""
-    tiny = {"rounds": rounds, "channels": 4, "batch": 8, "depth": 1, "inner_steps": 8, "checkpoint_rounds": 50}
+    tiny = {"rounds": rounds, "channels": 4, "batch": 8, "depth": 1, "inner_steps": 12, "checkpoint_rounds": 50}
     settings: RunConfig = changed(changed(RunConfig(), PRESETS["smoke"]), tiny)
     memory: list[int] = []
     files: list[int] = []
@@ -68,7 +68,7 @@ def soak(rounds: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=600, help="rounds of eight weight steps and an α step")
+    parser.add_argument("--rounds", type=int, default=250, help="rounds of twelve weight steps and an α step")
     parser.add_argument("--json", type=Path, default=Path(__file__).parent / "results" / "soak.json")
     args = parser.parse_args()
     torch.set_num_threads(1)

@@ -1,5 +1,6 @@
 """How a search or a training goes, told on stderr: a live view on a terminal, elsewhere a plain line now and then."""
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -192,15 +193,12 @@ def _quality(found: Round) -> str:
 
 
 def _hypergradient(found: Round) -> Text:
-    if found.norm is None:
-        return Text.assemble(
-            f"entropy {found.entropy:.3f}, margin {found.margin:.3f}  ",
-            ("round skipped: a number was not finite", "bold yellow"),
-        )
-    share = _percent(found.implicit_share)
-    return Text(
-        f"entropy {found.entropy:.3f}, margin {found.margin:.3f}  hypergradient {found.norm:.2e}, implicit {share}"
-    )
+    spread = f"entropy {found.entropy:.3f}, margin {found.margin:.3f}"
+    if math.isnan(found.valid_loss):
+        return Text.assemble(f"{spread}  ", ("round skipped: a number was not finite", "bold yellow"))
+    if found.norm is None:  # a method without hypergradients
+        return Text(spread)
+    return Text(f"{spread}  hypergradient {found.norm:.2e}, implicit {_percent(found.implicit_share)}")
 
 
 def _series(found: Round) -> Text:

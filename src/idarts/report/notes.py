@@ -26,7 +26,8 @@ def _about_the_search(run: Run) -> Iterator[str]:
         yield "The search is in progress, or was stopped: there is no result yet. This is what there is so far."
     if run.cut:
         yield "The last line of metrics.jsonl was cut in the middle of writing, as by a kill; that round is not shown."
-    skipped = sum("norm" in line and line["norm"] is None for line in run.rounds)
+    known = run.series("valid_loss")
+    skipped = sum(line.get("norm", 0) is None and np.isnan(loss) for line, loss in zip(run.rounds, known, strict=True))
     if skipped:
         yield (
             f"{_rounds(skipped)} of {len(run.rounds):,} had numbers that were not finite; α did not move there. "

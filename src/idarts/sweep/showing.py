@@ -75,9 +75,7 @@ def sections(comparison: Comparison) -> list[Section]:
         ]
         for group in data["groups"]
     ]
-    notes = [
-        "Accuracies of data sets are the table's, those of the supernet of its last rounds, on validation batches."
-    ]
+    notes = ["The supernet's accuracy is that of its last rounds, on validation batches; all others are the table's."]
     if equal:
         notes.append(f"At equal cost: {_LABELS[equal['measure']]}. Evaluations are those of gradients.")
     title = "Mean ± standard deviation over seeds, accuracies in percent"
