@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from idarts.arch import Architecture
+from idarts.distributed import all_mean
 from idarts.search.config import Selection
 from idarts.search.selection import FORWARD_COST, Batch, Pick, largest
 from idarts.spaces import Supernet
@@ -70,7 +71,7 @@ class Trial:
             optimizer.step()
         with torch.no_grad():
             losses = torch.stack([self.loss(net(inputs), targets) for inputs, targets in self.valid])
-        found = losses.mean().item()
+        found = all_mean(losses.mean()).item()  # each rank has tried it on its share of the batches
         return found if math.isfinite(found) else math.inf
 
 
