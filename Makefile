@@ -12,7 +12,7 @@ demo: $(STAMP)
 	$(BIN)/python examples/search_digits.py
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(STAMP)
 	$(BIN)/ruff check .

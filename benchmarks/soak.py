@@ -17,8 +17,9 @@ from typing import Any
 import torch
 
 from idarts.search.config import changed
-from idarts.search.loop import Round, Search
+from idarts.search.loop import Search
 from idarts.search.presets import PRESETS
+from idarts.search.round import Round
 from idarts.search.run import RunConfig, run
 
 TOLERANCE = 2.0  # per cent

@@ -15,7 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from idarts.arch import Architecture, convert
-from idarts.search.loop import Round, Search
+from idarts.search.loop import Search
+from idarts.search.round import Round
 from idarts.train.loop import Round as TrainRound
 from idarts.train.loop import Training
 

@@ -10,8 +10,9 @@ from idarts.cli.settings import add_run_arguments, chosen, layer, record, typed
 from idarts.runs import Interrupted
 from idarts.search.config import METHODS
 from idarts.search.logbook import as_text
-from idarts.search.loop import Round, Search
+from idarts.search.loop import Search
 from idarts.search.presets import PRESETS
+from idarts.search.round import Round
 from idarts.search.run import RunConfig
 from idarts.search.run import run as run_search
 

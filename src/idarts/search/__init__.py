@@ -6,7 +6,8 @@ from typing import Any
 
 from idarts.search.api import search
 from idarts.search.config import METHODS, Alpha, Config, Hypergradient, Weights, config
-from idarts.search.loop import Round, Search, Stream
+from idarts.search.loop import Search
+from idarts.search.round import Round, Stream
 from idarts.search.run import RunConfig, SearchResult
 
 __all__ = [

@@ -13,8 +13,9 @@ from idarts.data.record import Images, LazyImages
 from idarts.distributed import share
 from idarts.errors import InputError
 from idarts.search.config import METHODS, changed
-from idarts.search.loop import Search, Stream
+from idarts.search.loop import Search
 from idarts.search.relaxations import RELAXATIONS
+from idarts.search.round import Stream
 from idarts.search.run import RunConfig, SearchResult, Watch, builder, conduct
 from idarts.search.streams import Piece, TensorBatches
 from idarts.search.trials import Build

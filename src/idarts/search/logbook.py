@@ -6,7 +6,8 @@ from typing import Any
 
 from idarts.arch import Architecture, convert
 from idarts.errors import CollapseWarning
-from idarts.search.loop import Round, Search
+from idarts.search.loop import Search
+from idarts.search.round import Round
 
 SKIP_SHARE = 2 / 3  # of a cell's edges: from there on a search is said to have collapsed
 PICTURES = 500  # rounds of which α is kept: enough to draw it over time

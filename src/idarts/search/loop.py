@@ -5,8 +5,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,54 +24,20 @@ from idarts.distributed import (
 )
 from idarts.errors import InputError, NotFiniteError
 from idarts.hypergrad import ALONE, Averaging, Spectrum, hypergradient, lift
-from idarts.search.config import Config, Relaxed, Selection
+from idarts.search.config import Config, Relaxed
 from idarts.search.controller import RATE, Controller
 from idarts.search.cost import budget, temperature
 from idarts.search.relaxations import relaxed
-from idarts.search.selection import FORWARD_COST, Judge, Pick, best_of, by_perturbation, drawn, largest, statistics_kept
-from idarts.search.trials import Build, Trial, by_trials, longest, neighbours
+from idarts.search.round import Round, Stream, accuracy, spread
+from idarts.search.selecting import selected
+from idarts.search.selection import FORWARD_COST, largest, statistics_kept
+from idarts.search.trials import Build
 from idarts.spaces import Mixture, Supernet
 from idarts.tables import Table
 
 Loss = Callable[[Any, Any], Tensor]
 
 PATIENCE = 5  # rounds in a row without finite numbers before the search gives up
-
-
-class Stream(Protocol):
-    """Batches without end, whose place can be saved: `idarts.data.Batches`, or anything alike."""
-
-    def __next__(self) -> tuple[Any, Any]: ...
-
-    def __len__(self) -> int: ...  # batches in an epoch
-
-    def state_dict(self) -> dict[str, Any]: ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
-
-
-@dataclass(frozen=True)
-class Round:
-    """What is known after one round: T weight steps and an α step.
-
-    Without a `norm` the round was skipped: a number was not finite, and α did not move.
-    """
-
-    number: int
-    train_loss: float
-    valid_loss: float
-    rate: float  # of the weights
-    entropy: float  # of α's softmax, mean over decisions, 1 for uniform
-    gradient_evaluations: float  # so far
-    margin: float | None = None  # between the two largest weights of α's softmax, mean over decisions
-    train_accuracy: float | None = None
-    valid_accuracy: float | None = None
-    norm: float | None = None  # of the hypergradient
-    implicit_share: float | None = None
-    contraction: float | None = None
-    step: float | None = None  # γ
-    expected_cost: float | None = None  # of the final network, under the softmax that the penalty cools
-    cost: float | None = None  # of the final network that α stands for
 
 
 class Search:
@@ -186,31 +152,10 @@ class Search:
 
     def select(self) -> Architecture:
         """What the search has found, by the rule of its settings."""
-        rule = self.settings.selection
-        if rule.rule == "argmax":
-            return self._pick(self.net, rule, None)
         with self._statistics():
-            return self._tried(rule)
-
-    def _tried(self, rule: Selection) -> Architecture:
-        """What does best on validation batches, of which each rank has its share."""
-        judge = Judge(self.net, [next(self.valid) for _ in range(rule.batches)], self._score)
-        if rule.rule == "trials":
-            candidates = neighbours(self.net, rule, self._pick)
-            found, cost = by_trials(self._trial(judge.batches, len(candidates)), candidates, rule.steps)
-        elif rule.rule == "perturbation":
-            found, cost = by_perturbation(judge, rule, self._pick)
-        else:
-            found, cost = best_of(judge, [self._drawn() for _ in range(rule.samples)])
+            found, cost = selected(self)
         self.gradient_evaluations += cost
         return found
-
-    def _trial(self, valid: list[Any], candidates: int) -> Trial:
-        if self.build is None:
-            raise InputError("selection.rule is trials, but of this model no networks can be built; use another rule")
-        rule = self.settings.selection
-        train = [next(self.train) for _ in range(longest(candidates, rule.steps))]
-        return Trial(self.build, train, valid, self.loss, rule.rate, self.settings.seed)
 
     @property
     def sound(self) -> bool:
@@ -239,7 +184,7 @@ class Search:
             logits = self.net(images, mixtures=self._mixtures(self.settings.weights.relaxation))
             loss = self.loss(logits, labels)
         own = torch.autograd.grad(self.scaler.scale(loss), self.w, allow_unused=True)
-        grads, seen = mean_gradients(own, torch.stack([loss.detach(), _accuracy(logits, labels)]))
+        grads, seen = mean_gradients(own, torch.stack([loss.detach(), accuracy(logits, labels)]))
         finite = seen[0].isfinite()  # stays on the device: a bad batch moves nothing, and nobody waits for it
         for parameter, grad in zip(self.w, grads, strict=True):
             parameter.grad = None if grad is None else torch.where(finite, grad, 0.0)
@@ -286,7 +231,7 @@ class Search:
         accuracies: list[Tensor] = []
 
         def watched(logits: Tensor, labels: Tensor) -> Tensor:
-            accuracies.append(_accuracy(logits, labels))
+            accuracies.append(accuracy(logits, labels))
             return self.loss(logits, labels)
 
         outer = lift(self.net, watched, next(self.valid), self.w, self.a)
@@ -340,19 +285,7 @@ class Search:
         with statistics_kept(self.net):
             logits = self.net(images, mixtures=mixtures)
         self.gradient_evaluations += FORWARD_COST
-        return all_mean(torch.stack([self.loss(logits, labels), _accuracy(logits, labels)]))
-
-    def _drawn(self) -> Architecture:
-        rule = self.settings.selection
-        if not self.controller:
-            return drawn(self.net, rule, self._pick)
-        with torch.no_grad():
-            path = self.controller.path(self.controller.draw()[0])
-        return largest(self.net, rule, {name: mixture.weights for name, mixture in path.items()})
-
-    @property
-    def _pick(self) -> Pick:
-        return self.budget.pick if self.budget else largest
+        return all_mean(torch.stack([self.loss(logits, labels), accuracy(logits, labels)]))
 
     def _inputs(self) -> Any:
         """What the net is given, of a stream that then stands where it stood."""
@@ -361,13 +294,8 @@ class Search:
         self.train.load_state_dict(state)
         return inputs
 
-    def _score(self, outputs: Any, labels: Any) -> Tensor:
-        """The larger the better: accuracy or, where the task is no classification, the loss turned round."""
-        accuracy = _accuracy(outputs, labels)
-        return all_mean(torch.where(accuracy.isnan(), -self.loss(outputs, labels), accuracy))
-
     def _round(self, train: Tensor, valid: Tensor) -> Round:
-        entropy, margin = _spread(self.a)
+        entropy, margin = spread(self.a)
         train_loss, train_accuracy, valid_loss, valid_accuracy = torch.cat([train, valid]).tolist()
         return Round(
             number=self.number,
@@ -398,20 +326,3 @@ class Search:
                 f"round {self.number}; lower weights.rate, or give hypergradient.damping"
             )
         return self._round(train, torch.full_like(train, math.nan))
-
-
-def _accuracy(outputs: Tensor, labels: Tensor) -> Tensor:
-    """The share of right classes; NaN where the task is no classification."""
-    if outputs.dim() < 2 or labels.is_floating_point() or labels.shape != outputs.argmax(dim=1).shape:
-        return outputs.new_full((), math.nan)
-    return (outputs.detach().argmax(dim=1) == labels).to(outputs.dtype).mean()
-
-
-def _spread(alphas: tuple[torch.nn.Parameter, ...]) -> tuple[float, float]:
-    """Entropy (as a share of the uniform distribution's) and margin of α's softmax, over decisions with options."""
-    rows = [alpha.detach().softmax(dim=1) for alpha in alphas if alpha.shape[1] > 1]
-    entropies = [-(row * row.clamp_min(1e-30).log()).sum(1) / math.log(row.shape[1]) for row in rows]
-    tops = [row.topk(2, dim=1).values for row in rows]
-    margins = [top[:, 0] - top[:, 1] for top in tops]
-    entropy, margin = torch.stack([torch.cat(entropies).mean(), torch.cat(margins).mean()]).tolist()
-    return entropy, margin

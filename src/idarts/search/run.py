@@ -17,8 +17,9 @@ from idarts.distributed import share
 from idarts.runs import Job, device_named
 from idarts.search.config import Config
 from idarts.search.logbook import Logbook, as_text
-from idarts.search.loop import Round, Search
+from idarts.search.loop import Search
 from idarts.search.relaxations import RELAXATIONS
+from idarts.search.round import Round
 from idarts.search.trials import Build
 from idarts.spaces import ChoiceSupernet, Macro, network, space
 from idarts.spaces.supernet import channels_last

@@ -1,0 +1,57 @@
+"""The end of a search: an architecture by the rule of its settings, and what it cost to find it."""
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from idarts.arch import Architecture
+from idarts.distributed import all_mean
+from idarts.errors import InputError
+from idarts.search.round import accuracy
+from idarts.search.selection import Judge, Pick, best_of, by_perturbation, drawn, largest
+from idarts.search.trials import Trial, by_trials, longest, neighbours
+
+if TYPE_CHECKING:
+    from idarts.search.loop import Search
+
+
+def selected(search: "Search") -> tuple[Architecture, float]:
+    """The architecture, and gradient evaluations; of the validation batches each rank looks at its share."""
+    net, rule, pick = search.net, search.settings.selection, _pick(search)
+    if rule.rule == "argmax":
+        return pick(net, rule, None), 0.0
+
+    def score(outputs: Any, labels: Any) -> Tensor:
+        """The larger the better: accuracy or, where the task is no classification, the loss turned round."""
+        right = accuracy(outputs, labels)
+        return all_mean(torch.where(right.isnan(), -search.loss(outputs, labels), right))
+
+    judge = Judge(net, [next(search.valid) for _ in range(rule.batches)], score)
+    if rule.rule == "trials":
+        candidates = neighbours(net, rule, pick)
+        return by_trials(_trial(search, judge.batches, len(candidates)), candidates, rule.steps)
+    if rule.rule == "perturbation":
+        return by_perturbation(judge, rule, pick)
+    return best_of(judge, [_drawn(search) for _ in range(rule.samples)])
+
+
+def _pick(search: "Search") -> Pick:
+    return search.budget.pick if search.budget else largest
+
+
+def _drawn(search: "Search") -> Architecture:
+    rule = search.settings.selection
+    if not search.controller:
+        return drawn(search.net, rule, _pick(search))
+    with torch.no_grad():
+        path = search.controller.path(search.controller.draw()[0])
+    return largest(search.net, rule, {name: mixture.weights for name, mixture in path.items()})
+
+
+def _trial(search: "Search", valid: list[Any], candidates: int) -> Trial:
+    if search.build is None:
+        raise InputError("selection.rule is trials, but of this model no networks can be built; use another rule")
+    rule = search.settings.selection
+    train = [next(search.train) for _ in range(longest(candidates, rule.steps))]
+    return Trial(search.build, train, valid, search.loss, rule.rate, search.settings.seed)
