@@ -30,7 +30,7 @@ def claimed(out: Path, resume: bool, overwrite: bool) -> Iterator[None]:
         raise InputError(f"{out} holds no run to resume; leave out --resume to begin one")
     if there and not resume and not overwrite:
         raise InputError(f"{out} holds a run already; continue it with --resume, or replace it with --overwrite")
-    if out.exists() and not there and (not out.is_dir() or any(p.name != ".lock" for p in out.iterdir())):
+    if out.exists() and not there and (not out.is_dir() or any(not p.name.startswith(".") for p in out.iterdir())):
         raise InputError(f"{out} is there and is no run; name a new folder with --out")
     try:
         out.mkdir(parents=True, exist_ok=True)
