@@ -282,17 +282,24 @@ def main() -> None:
     bench = Bench(Macro(1 if args.small else 5, 16, 10, 32))
     setting = {"T": T, "K": K, "step": STEP, "batch": BATCH, "small": args.small, "threads": args.threads}
     results: dict[str, Any] = {"setting": setting, "torch": torch.__version__, "agreement": agreement}
+
+    def keep() -> None:
+        """What is measured stays, should the rest be stopped."""
+        if args.json:
+            args.json.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+
     for search in bench.ours.values():  # the first round measures the largest eigenvalue from nothing
         one_round(search)
     results["seconds"] = fastest(bench.runs(), args.rounds, say)
     say(f"seconds a round: {results['seconds']}")
     results["overhead"] = bench.overhead(args.rounds)
+    say(f"overhead: {results['overhead']}")
+    keep()
     grid = [(HESSIAN, 4, 1), (HESSIAN, 4, 4), (HESSIAN, 4, 16), (HESSIAN, 1, 1), (DEFAULT, 4, 1), (DEFAULT, 4, 16)]
     published = {"who": PUBLISHED, "T": T, "K": K, "bytes": peak_bytes(bench.published[PUBLISHED].round)}
     results["memory"] = [*bench.memory(grid), published]
+    keep()
     report(results)
-    if args.json:
-        args.json.write_text(json.dumps(results, indent=1, ensure_ascii=False))
 
 
 if __name__ == "__main__":
