@@ -137,10 +137,13 @@ def test_interrupted_it_says_how_to_go_on_and_a_second_one_is_told(images, tmp_p
         if process.poll() is not None or all(log.exists() and log.read_text().count("\n") > 1 for log in logs):
             break
         time.sleep(0.05)
-    with pytest.raises(InputError, match=f"in use by another sweep .process {process.pid}."):
-        sweep(plan(tiny(images)), out)
-    process.send_signal(signal.SIGINT)
-    shown, errors = process.communicate(timeout=60)
+    try:
+        with pytest.raises(InputError, match=f"in use by another sweep .process {process.pid}."):
+            sweep(plan(tiny(images)), out)
+        process.send_signal(signal.SIGINT)
+        shown, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert f"idarts sweep {file} --jobs 2" in shown

@@ -162,15 +162,18 @@ def _claimed(out: Path, plan: Plan) -> Iterator[None]:
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
+    """SIGINT, too: where a shell began the sweep in the background, it is ignored unless someone asks for it."""
+
     def stop(_: int, __: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     try:
-        before = signal.signal(signal.SIGTERM, stop)
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     except ValueError:  # not in the main thread: whoever is there handles signals
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
