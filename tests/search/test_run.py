@@ -80,7 +80,7 @@ def test_a_run_leaves_what_it_should(whole):
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_killed_at_a_random_moment_and_resumed_to_the_bit(whole, tmp_path, seed):
-    out, rounds = tmp_path / "run", Random(seed).randint(2, 12)
+    out, rounds = tmp_path / "run", Random(seed).randint(3, 12)
     code, _ = stop_after(out, rounds, signal.SIGKILL)
     assert code == -signal.SIGKILL
     kept = checkpoint.latest(out / "checkpoints")
