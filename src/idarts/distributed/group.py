@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed import PrefixStore  # type: ignore[attr-defined]
+from torch.distributed.rendezvous import rendezvous
 
 from idarts.errors import IdartsError, InputError
 
@@ -90,7 +92,10 @@ def _begin() -> None:
     if torch.cuda.is_available():
         backend = "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    dist.init_process_group(backend, timeout=TIMEOUT)
+    # torchrun's store outlives a restart, with the addresses of ranks that are gone: each attempt has keys of its own.
+    store, place, size = next(rendezvous("env://", timeout=TIMEOUT))
+    attempt = PrefixStore(f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    dist.init_process_group(backend, store=attempt, rank=place, world_size=size, timeout=TIMEOUT)
     _patient[:] = [dist.new_group(backend="gloo", timeout=PATIENCE)]
 
 
