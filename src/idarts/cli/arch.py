@@ -12,22 +12,19 @@ from idarts.arch import Architecture, convert, draw, parse, registry, to_data
 from idarts.arch.files import write_whole
 from idarts.arch.forms import CONVERSIONS, FORMS
 from idarts.arch.gallery import write_gallery
+from idarts.cli.actions import add_actions, run_action
 
 _SIZES = ("depth", "channels", "classes", "image")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """An action and what it needs."""
-    actions = parser.add_subcommands(dest="action", required=True)
-    for action, (summary, add, _) in _ACTIONS.items():
-        subparser = ArgumentParser(description=f"{summary}.", exit_on_error=False, allow_abbrev=False)
-        actions.add_subcommand(action, subparser, help=summary)
-        add(subparser)
+    add_actions(parser, _ACTIONS)
 
 
 def run(args: Namespace) -> None:
     """Run the chosen action."""
-    _ACTIONS[args.action][2](args[args.action])
+    run_action(args, _ACTIONS)
 
 
 def _add_list(parser: ArgumentParser) -> None:

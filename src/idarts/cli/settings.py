@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from jsonargparse import ArgumentParser, Namespace
 
 from idarts.errors import InputError
+from idarts.search.config import dotted
 
 Settings = TypeVar("Settings")
 
@@ -43,10 +44,10 @@ def chosen(what: str, name: str | None, known: Mapping[str, dict[str, Any]]) -> 
 def layer(parser: ArgumentParser, kind: type, arguments: list[str], *layers: Mapping[str, Any]) -> None:
     """Defaults in layers, the later above the earlier; above them a resumed run's own, then files and options."""
     for settings in layers:
-        parser.set_defaults(flat(settings))
+        parser.set_defaults(dotted(settings))
     out = typed("--out", arguments)
     if "--resume" in arguments and out:
-        parser.set_defaults(flat(_begun_with(Path(out), kind)))
+        parser.set_defaults(dotted(_begun_with(Path(out), kind)))
 
 
 def _begun_with(out: Path, kind: type) -> dict[str, Any]:
@@ -83,15 +84,3 @@ def typed(option: str, arguments: list[str]) -> str | None:
         if argument.startswith(f"{option}="):
             return argument.partition("=")[2]
     return None
-
-
-def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Groups as dotted names.
-
-    >>> flat({"batch": 8, "weights": {"rate": 0.1}})
-    {'batch': 8, 'weights.rate': 0.1}
-    """
-    found: dict[str, Any] = {}
-    for name, value in settings.items():
-        found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
-    return found

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from idarts.arch.forms import FORMS
+from idarts.cli.actions import add_actions, run_action
 from idarts.tables import BENCHMARKS, table
 from idarts.tables.places import FILES, table_file
 
@@ -29,16 +30,12 @@ _LABELS = {
 
 def add_arguments(parser: ArgumentParser) -> None:
     """An action and what it needs."""
-    actions = parser.add_subcommands(dest="action", required=True)
-    for action, (summary, add, _) in _ACTIONS.items():
-        subparser = ArgumentParser(description=f"{summary}.", exit_on_error=False, allow_abbrev=False)
-        actions.add_subcommand(action, subparser, help=summary)
-        add(subparser)
+    add_actions(parser, _ACTIONS)
 
 
 def run(args: Namespace) -> None:
     """Run the chosen action."""
-    _ACTIONS[args.action][2](args[args.action])
+    run_action(args, _ACTIONS)
 
 
 def _add_query(parser: ArgumentParser) -> None:

@@ -1,6 +1,7 @@
 """The settings of a search, as plain data. The defaults are the paper's, but for γ and the curvature it follows."""
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -192,3 +193,15 @@ def changed(settings: Any, changes: dict[str, Any]) -> Any:
             raise InputError(f"unknown setting {name!r}; {known}")
         values[name] = changed(getattr(settings, name), value) if isinstance(value, dict) else value
     return replace(settings, **values)
+
+
+def dotted(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Groups as dotted names.
+
+    >>> dotted({"batch": 8, "weights": {"rate": 0.1}})
+    {'batch': 8, 'weights.rate': 0.1}
+    """
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        found |= dotted(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return found

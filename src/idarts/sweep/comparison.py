@@ -11,7 +11,7 @@ import numpy as np
 
 from idarts.errors import InputError
 from idarts.report.run import Floats, Run, as_float, read_run
-from idarts.sweep.plan import dotted
+from idarts.search.config import dotted
 from idarts.sweep.results import ELSEWHERE, table_accuracies
 from idarts.sweep.statistics import Paired, paired
 

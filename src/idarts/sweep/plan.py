@@ -13,7 +13,7 @@ from typing import Any
 from jsonargparse import ArgumentParser
 
 from idarts.errors import InputError
-from idarts.search.config import METHODS
+from idarts.search.config import METHODS, dotted
 from idarts.search.presets import PRESETS
 from idarts.search.run import RunConfig
 from idarts.spaces import space
@@ -102,18 +102,6 @@ def plan(data: Any) -> Plan:
         jobs[name] = _settings(name, [*layers, {"space": place, "method": method, "seed": seed}])
     out = data.get("out")
     return Plan(jobs, Path(str(out)) if out is not None else None, _mapping(data, "slurm"))
-
-
-def dotted(settings: Mapping[str, Any], prefix: str = "") -> Layer:
-    """Groups as dotted names.
-
-    >>> dotted({"batch": 8, "weights": {"rate": 0.1}})
-    {'batch': 8, 'weights.rate': 0.1}
-    """
-    found: Layer = {}
-    for name, value in settings.items():
-        found |= dotted(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return found
 
 
 def _require_known(names: Iterable[Any], known: Iterable[str], what: str) -> None:

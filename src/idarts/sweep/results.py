@@ -12,10 +12,9 @@ from idarts.arch import parse
 from idarts.arch.files import write_whole
 from idarts.arch.forms import RESULT
 from idarts.errors import InputError
-from idarts.search.config import METHODS, changed
+from idarts.search.config import METHODS, changed, dotted
 from idarts.search.logbook import as_text
 from idarts.search.run import RunConfig
-from idarts.sweep.plan import dotted
 
 RESULTS = "results.csv"
 METRICS = ("train_loss", "train_accuracy", "valid_loss", "valid_accuracy", "entropy")
