@@ -119,6 +119,21 @@ def test_the_tables_accuracy_where_there_is_a_table():
     assert "91.25 % test accuracy" in "\n".join(screen(console))
 
 
+def test_how_the_selection_goes():
+    console, search = terminal(), Pretended(1)
+    with Progress(console=console) as progress:
+        progress(*search.round())
+        progress.tell("trial 1 of 4, 10 steps each")
+        assert [line.split()[0] for line in screen(console)][-1] == "select"
+        assert "trial 1 of 4, 10 steps each" in "\n".join(screen(console))
+    plain = Console(file=io.StringIO(), force_terminal=False)
+    with Progress(console=plain) as progress:
+        progress(*search.round())
+        for number in range(1000):
+            progress.tell(f"trial {number + 1}")
+    assert plain.file.getvalue().splitlines()[1:] == ["selection: trial 1"]  # the others came within two seconds
+
+
 def test_it_is_refreshed_at_most_four_times_a_second():
     console, search = terminal(), Pretended(20_000)
     with Progress(console=console) as progress:

@@ -222,7 +222,7 @@ class TestTrials:
         assert torch.equal(state, torch.get_rng_state())
         assert trial(candidates[0], 5) == trial(candidates[0], 5)  # the same for all, and every time
 
-    def test_the_best_quarter_is_tried_again_four_times_as_long(self):
+    def test_the_better_half_is_tried_again_twice_as_long(self):
         asked = []
 
         class Counting(Trial):
@@ -232,11 +232,14 @@ class TestTrials:
 
         trial = Counting(None, [], [None] * 3, mse_loss, rate=0.05, seed=1)
         found, cost = by_trials(trial, list(range(9)), 3)
-        assert [steps for _, steps in asked] == [3] * 9 + [12] * 2
-        assert [architecture for architecture, _ in asked[9:]] == [8, 7]
-        assert found == 7
-        assert cost == pytest.approx(9 * 4 + 2 * 13)
-        assert longest(9, 3) == 12
+        assert [steps for _, steps in asked] == [3] * 9 + [6] * 4 + [12] * 2
+        assert [architecture for architecture, _ in asked[9:]] == [8, 7, 6, 5, 5, 6]
+        assert found == 5
+        assert cost == pytest.approx(9 * 4 + 4 * 7 + 2 * 13)
+        for candidates in range(2, 20):
+            asked.clear()
+            by_trials(trial, list(range(candidates)), 3)
+            assert longest(candidates, 3) == asked[-1][1]
 
     def test_a_search_ends_in_trials(self, tmp_path):
         x, y = load("digits").train.images[:96], load("digits").train.labels[:96]

@@ -107,6 +107,24 @@ def test_asked_to_stop_it_writes_a_checkpoint_and_says_how_to_continue(whole, tm
     assert log(out) == log(whole)
 
 
+def test_a_selection_that_takes_a_while_says_so_and_can_be_stopped(tmp_path):
+    out = tmp_path / "run"
+    long = ["--rounds", "1", "--selection.rule", "trials", "--selection.samples", "4", "--selection.steps", "10"]
+    process = subprocess.Popen(
+        command(out, *long), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=one_thread()
+    )
+    assert any("selection: trial 1 of 4, 10 steps each" in line for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    shown, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert not (out / "result.json").exists()
+    line = next(line for line in shown.splitlines() if "--resume" in line)
+    done = subprocess.run(line.split(), capture_output=True, text=True, check=False, env=one_thread() | _path())
+    assert done.returncode == 0, done.stderr
+    assert parse(str(out)).space == "nas-bench-201"
+
+
 def _path():
     return {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
 

@@ -52,6 +52,7 @@ class Progress:
         self.first: _Moment | None = None  # not of round 1 in a resumed run
         self.latest: tuple[_Moment, Any, Any] | None = None
         self.live: Live | None = None
+        self.telling = False
 
     def __enter__(self) -> Self:
         if self.console.is_interactive and self.console.is_terminal:
@@ -85,6 +86,20 @@ class Progress:
             self.live.update(self._view(now, found, work), refresh=True)
         else:
             print(self._line(now, found, work), file=self.console.file, flush=True)
+
+    def tell(self, said: str) -> None:
+        """How the selection goes, once the rounds are over."""
+        now = time.monotonic()
+        if self.telling and now - self.shown < (VIEW_SECONDS if self.live else LINE_SECONDS):
+            return
+        self.shown, self.telling = now, True
+        if self.live:
+            view = self._view(*self.latest) if self.latest else Table.grid(padding=(0, 2))
+            view.add_row("select", said)
+            self.live.start()
+            self.live.update(view, refresh=True)
+        else:
+            print(f"selection: {said}", file=self.console.file, flush=True)
 
     def _left(self, now: "_Moment") -> float | None:
         """Seconds, if the rest of the budget goes as it went since the first round."""

@@ -106,7 +106,7 @@ def _command(name: str, options: Namespace) -> str:
 
 def _search_here(settings: RunConfig, folder: Path, resume: bool) -> None:
     with Progress() as progress:
-        run_search(settings, folder, resume=resume, watch=progress)
+        run_search(settings, folder, resume=resume, watch=progress, tell=progress.tell)
 
 
 class _Processes:

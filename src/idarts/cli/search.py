@@ -1,6 +1,5 @@
 """`idarts search`: Algorithm 1 from one command."""
 
-import sys
 from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
@@ -10,9 +9,7 @@ from idarts.cli.settings import add_run_arguments, chosen, layer, record, typed
 from idarts.runs import Interrupted
 from idarts.search.config import METHODS
 from idarts.search.logbook import as_text
-from idarts.search.loop import Search
 from idarts.search.presets import PRESETS
-from idarts.search.round import Round
 from idarts.search.run import RunConfig
 from idarts.search.run import run as run_search
 
@@ -35,13 +32,9 @@ def run(args: Namespace) -> None:
     out = Path(args.out or f"runs/{settings.space}-{settings.method}-{settings.data.replace(':', '-')}-{settings.seed}")
     try:
         with Progress() as progress:
-
-            def watch(found: Round, search: Search) -> None:
-                progress(found, search)
-                if search.used() >= 1 and settings.selection.rule != "argmax":
-                    print(f"the rounds are over; now the selection: {settings.selection.rule}", file=sys.stderr)
-
-            result = run_search(settings, out, resume=args.resume, overwrite=args.overwrite, watch=watch)
+            result = run_search(
+                settings, out, resume=args.resume, overwrite=args.overwrite, watch=progress, tell=progress.tell
+            )
     except Interrupted as stopped:
         print(f"stopped after round {stopped}; continue with:")
         print(f"  idarts search --resume --config {out}/config.json --out {out}")

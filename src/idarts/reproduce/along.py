@@ -12,7 +12,7 @@ from idarts.reproduce.figure import Curve, banded, figure
 from idarts.reproduce.frame import Experiment, Job, Request
 from idarts.reproduce.page import Section, column, mean_std
 from idarts.reproduce.published import FIGURE_1_CLAIMS, FIGURE_K_CLAIMS
-from idarts.reproduce.searches import SPACE_3, search_jobs
+from idarts.reproduce.searches import BY_ALPHA, SPACE_3, search_jobs
 from idarts.reproduce.store import Row
 from idarts.tables import Table, table
 
@@ -31,7 +31,7 @@ _TERMS = {"paper": (0, 1, 2, 3, 4), "cpu": (0, 1, 3), "smoke": (0, 2)}
 def _jobs(request: Request, plan: dict[str, tuple[str, int, int]]) -> Iterable[Job]:
     known = table(SPACE_3, request.tables)
     for label, (method, T, K) in plan.items():
-        changes = {} if method == "darts" else {"inner_steps": T, "hypergradient": {"terms": K}}
+        changes = BY_ALPHA | ({} if method == "darts" else {"inner_steps": T, "hypergradient": {"terms": K}})
         head: Row = {"setting": label, "T": T, "K": K}
         yield from search_jobs(
             request, SPACE_3, label.replace("=", "").replace(" ", "-"), changes, _rows(known, head), method

@@ -30,6 +30,9 @@ _TINY: dict[str, Any] = {
     "selection": {"samples": 3, "batches": 1},
 }
 
+# Where α's way is looked at, α alone decides, as in the paper; trials would hide what a setting does to it.
+BY_ALPHA: dict[str, Any] = {"selection": {"rule": "argmax"}}
+
 Layer = Mapping[str, Any]
 
 

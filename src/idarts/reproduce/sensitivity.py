@@ -11,7 +11,7 @@ from idarts.reproduce.figure import Curve, Figure, banded, figure
 from idarts.reproduce.frame import Experiment, Job, Request
 from idarts.reproduce.page import Section, column, mean_std
 from idarts.reproduce.published import COLUMNS, DATASETS, FIGURE_2_CLAIMS, SPLITS, TABLE_K
-from idarts.reproduce.searches import COST, NAS_BENCH_201, accuracies, cost, found_cell, search_jobs, settings
+from idarts.reproduce.searches import BY_ALPHA, COST, NAS_BENCH_201, accuracies, cost, found_cell, search_jobs, settings
 from idarts.reproduce.store import Row
 from idarts.tables import Table, table
 
@@ -52,7 +52,7 @@ def _figure_2_jobs(request: Request) -> Iterable[Job]:
     known = table(NAS_BENCH_201, request.tables)
     for label, changes, places in _runs(request):
         heads: list[Row] = [{"panel": panel, "value": value} for panel, value in places]
-        yield from search_jobs(request, NAS_BENCH_201, label, changes, _rows(known, heads))
+        yield from search_jobs(request, NAS_BENCH_201, label, BY_ALPHA | changes, _rows(known, heads))
 
 
 def _rows(known: Table, heads: Sequence[Row]) -> Any:
@@ -114,7 +114,7 @@ FIGURE_2 = Experiment(
 def _table_k_jobs(request: Request) -> Iterable[Job]:
     known = table(NAS_BENCH_201, request.tables)
     for T, K in TABLE_K:
-        changes = {"inner_steps": T, "hypergradient": {"terms": K}}
+        changes = BY_ALPHA | {"inner_steps": T, "hypergradient": {"terms": K}}
         rows = _rows(known, [{"T": T, "K": K}])
         yield from search_jobs(request, NAS_BENCH_201, f"T{T}-K{K}", changes, rows)
 

@@ -50,7 +50,7 @@ class Job:
 
     work: Work
     entry: Callable[[Any], dict[str, Any]]  # what the log says of a round
-    result: Callable[[list[dict[str, Any]]], dict[str, Any]]  # what remains at the end, from the whole log
+    result: Callable[[list[dict[str, Any]], "Tell"], dict[str, Any]]  # what remains at the end, from the whole log
     kind: str = "search"
     facts: dict[str, Any] | None = None  # beside the settings in config.json
 
@@ -60,6 +60,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 Watch = Callable[[Any, Any], None]
+Tell = Callable[[str], None]  # how far something is that takes a while, in a few words
 
 
 def conduct(
@@ -70,10 +71,12 @@ def conduct(
     resume: bool = False,
     overwrite: bool = False,
     watch: Watch | None = None,
+    tell: Tell | None = None,
 ) -> list[dict[str, Any]]:
-    """Do a job in a folder, which is its own before it is prepared; `watch` is told of every round. Gives the log.
+    """Do a job in a folder, which is its own before it is prepared. Gives the log.
 
-    SIGINT and SIGTERM end the round, write a checkpoint, and raise `Interrupted`.
+    `watch` is told of every round, `tell` how the making of the result goes. SIGINT and SIGTERM end the round, write a
+    checkpoint, and raise `Interrupted`.
     """
     with joined(), _owned(out, resume, overwrite) as begun, _asked_to_stop() as asked:
         job = prepare()
@@ -85,7 +88,14 @@ def conduct(
             on_first(lambda: write_whole(out / "config.json", as_json(facts)))
         _rounds(job, settings, out, asked, watch)
         log, ended = on_first(lambda: read_log(out)), time.monotonic()
-        found = job.result(log)  # which may take a while, too: a selection, a last look at the test images
+
+        def pulse(said: str) -> None:
+            if any(any_of(bool(asked))):
+                raise Interrupted(job.work.number)
+            if tell and rank() == 0:
+                tell(said)
+
+        found = job.result(log, pulse)  # which may take a while, too: a selection, a last look at the test images
         found["seconds"] = round((float(log[-1]["seconds"]) if log else 0.0) + time.monotonic() - ended, 3)
         on_first(lambda: write_whole(out / "result.json", as_json(found)))
         return log

@@ -66,7 +66,7 @@ class Selection:
     `argmax` takes α's largest; `best-of` draws `samples` paths by α and takes the one that is best on validation
     batches with the shared weights; `perturbation` keeps of every decision the option without which the supernet loses
     most there; `trials` trains what α stands for and its neighbours, one decision away, for a few steps from scratch in
-    the space's own depth, the best quarter four times as long, and so on, and takes the one that learns most.
+    the space's own depth, the better half twice as long, and so on, and takes the one that learns most.
     """
 
     rule: Literal["argmax", "best-of", "perturbation", "trials"] = "argmax"

@@ -24,6 +24,7 @@ from idarts.distributed import (
 )
 from idarts.errors import InputError, NotFiniteError
 from idarts.hypergrad import ALONE, Averaging, Spectrum, hypergradient, lift
+from idarts.runs import Tell
 from idarts.search.config import Config, Relaxed
 from idarts.search.controller import RATE, Controller
 from idarts.search.cost import budget, temperature
@@ -150,10 +151,10 @@ class Search:
         """What α stands for at this moment."""
         return largest(self.net, self.settings.selection)
 
-    def select(self) -> Architecture:
-        """What the search has found, by the rule of its settings."""
+    def select(self, tell: Tell = lambda _: None) -> Architecture:
+        """What the search has found, by the rule of its settings; `tell` hears how that goes."""
         with self._statistics():
-            found, cost = selected(self)
+            found, cost = selected(self, tell)
         self.gradient_evaluations += cost
         return found
 

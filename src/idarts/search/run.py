@@ -14,7 +14,7 @@ from idarts._version import __version__
 from idarts.arch import Architecture, to_data
 from idarts.data import CIFAR, NONE, Batches, load, official_split, split
 from idarts.distributed import share
-from idarts.runs import Job, device_named
+from idarts.runs import Job, Tell, device_named
 from idarts.search.config import Config
 from idarts.search.logbook import Logbook, as_text
 from idarts.search.loop import Search
@@ -57,14 +57,22 @@ class SearchResult:
 
 
 def run(
-    settings: RunConfig, out: Path, *, resume: bool = False, overwrite: bool = False, watch: Watch | None = None
+    settings: RunConfig,
+    out: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    watch: Watch | None = None,
+    tell: Tell | None = None,
 ) -> SearchResult:
-    """Search as the settings say, or go on with a search, in the folder `out`; `watch` is told of every round.
+    """Search as the settings say, or go on with a search, in the folder `out`.
 
-    An existing run is never overwritten unasked. SIGINT and SIGTERM end the round, write a checkpoint, and raise
-    `Interrupted`.
+    `watch` is told of every round, `tell` how the selection goes. An existing run is never overwritten unasked. SIGINT
+    and SIGTERM end the round, write a checkpoint, and raise `Interrupted`.
     """
-    return conduct(lambda: _prepare(settings), settings, out, resume=resume, overwrite=overwrite, watch=watch)
+    return conduct(
+        lambda: _prepare(settings), settings, out, resume=resume, overwrite=overwrite, watch=watch, tell=tell
+    )
 
 
 def conduct(
@@ -75,6 +83,7 @@ def conduct(
     resume: bool = False,
     overwrite: bool = False,
     watch: Watch | None = None,
+    tell: Tell | None = None,
 ) -> SearchResult:
     """Give a search a folder; it is prepared once the folder is its own."""
     found: list[Architecture] = []
@@ -83,13 +92,13 @@ def conduct(
         search, description = prepare()
         search.truth = find(settings.space, settings.tables)
 
-        def result(log: list[dict[str, Any]]) -> dict[str, Any]:
-            found.append(search.select())
+        def result(log: list[dict[str, Any]], tell: Tell) -> dict[str, Any]:
+            found.append(search.select(tell))
             return _result(settings, search, found[0], log, description)
 
         return Job(search, Logbook(search).entry, result, facts={"choices": _branches(search)})
 
-    log = runs.conduct(job, settings, out, resume=resume, overwrite=overwrite, watch=watch)
+    log = runs.conduct(job, settings, out, resume=resume, overwrite=overwrite, watch=watch, tell=tell)
     return SearchResult(found[0], log, out)
 
 

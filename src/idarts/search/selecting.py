@@ -8,6 +8,7 @@ from torch import Tensor
 from idarts.arch import Architecture
 from idarts.distributed import all_mean
 from idarts.errors import InputError
+from idarts.runs import Tell
 from idarts.search.round import accuracy
 from idarts.search.selection import Judge, Pick, best_of, by_perturbation, drawn, largest
 from idarts.search.trials import Trial, by_trials, longest, neighbours
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from idarts.search.loop import Search
 
 
-def selected(search: "Search") -> tuple[Architecture, float]:
+def selected(search: "Search", tell: Tell) -> tuple[Architecture, float]:
     """The architecture, and gradient evaluations; of the validation batches each rank looks at its share."""
     net, rule, pick = search.net, search.settings.selection, _pick(search)
     if rule.rule == "argmax":
@@ -30,7 +31,8 @@ def selected(search: "Search") -> tuple[Architecture, float]:
     judge = Judge(net, [next(search.valid) for _ in range(rule.batches)], score)
     if rule.rule == "trials":
         candidates = neighbours(net, rule, pick)
-        return by_trials(_trial(search, judge.batches, len(candidates)), candidates, rule.steps)
+        return by_trials(_trial(search, judge.batches, len(candidates)), candidates, rule.steps, tell)
+    tell(rule.rule)
     if rule.rule == "perturbation":
         return by_perturbation(judge, rule, pick)
     return best_of(judge, [_drawn(search) for _ in range(rule.samples)])

@@ -14,13 +14,12 @@ from torch import Tensor, nn
 
 from idarts.arch import Architecture
 from idarts.distributed import all_mean
+from idarts.runs import Tell
 from idarts.search.config import Selection
 from idarts.search.selection import FORWARD_COST, Batch, Pick, largest
 from idarts.spaces import Supernet
 
 Build = Callable[[Architecture], nn.Module]
-
-FEWER = 4  # times fewer candidates are tried again, so many times longer
 
 
 def neighbours(net: Supernet, rule: Selection, pick: Pick = largest) -> list[Architecture]:
@@ -48,7 +47,10 @@ def neighbours(net: Supernet, rule: Selection, pick: Pick = largest) -> list[Arc
 
 @dataclass(frozen=True)
 class Trial:
-    """A short training, the same for every candidate: the same seed, the same batches."""
+    """A short training, the same for every candidate: the same seed, the same batches.
+
+    Longer ones begin from other weights, so that a lucky draw does not win twice.
+    """
 
     build: Build
     train: list[Batch]
@@ -60,7 +62,7 @@ class Trial:
     def __call__(self, architecture: Architecture, steps: int) -> float:
         """The loss on the validation batches after so many steps, by those batches' own statistics."""
         with torch.random.fork_rng():
-            torch.manual_seed(self.seed)
+            torch.manual_seed(self.seed + steps)
             net = self.build(architecture).train()
         optimizer = torch.optim.SGD(net.parameters(), self.rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
         for step, (inputs, targets) in enumerate(self.train[:steps]):
@@ -75,18 +77,23 @@ class Trial:
         return found if math.isfinite(found) else math.inf
 
 
-def by_trials(trial: Trial, candidates: list[Architecture], steps: int) -> tuple[Architecture, float]:
-    """Successive halving by quarters: the best quarter is tried again, four times as long, until one is left.
+def by_trials(
+    trial: Trial, candidates: list[Architecture], steps: int, tell: Tell = lambda _: None
+) -> tuple[Architecture, float]:
+    """Successive halving: the better half is tried again, twice as long, until one is left.
 
     Also says what it cost, in gradient evaluations.
     """
     cost = 0.0
     while len(candidates) > 1:
-        losses = [trial(candidate, steps) for candidate in candidates]
+        losses: list[float] = []
+        for candidate in candidates:
+            tell(f"trial {len(losses) + 1} of {len(candidates)}, {steps} steps each")
+            losses.append(trial(candidate, steps))
         cost += len(candidates) * (steps + FORWARD_COST * len(trial.valid))
         order = sorted(range(len(candidates)), key=losses.__getitem__)
-        candidates = [candidates[place] for place in order[: max(1, len(candidates) // FEWER)]]
-        steps *= FEWER
+        candidates = [candidates[place] for place in order[: len(candidates) // 2]]
+        steps *= 2
     return candidates[0], cost
 
 
@@ -94,8 +101,6 @@ def longest(candidates: int, steps: int) -> int:
     """Steps of the last trial.
 
     >>> longest(19, 40), longest(3, 40), longest(1, 40)
-    (160, 40, 0)
+    (320, 40, 0)
     """
-    if candidates <= 1:
-        return 0
-    return max(steps, longest(candidates // FEWER, FEWER * steps))
+    return steps * 2 ** (candidates.bit_length() - 2) if candidates > 1 else 0
