@@ -125,7 +125,7 @@ def put_together(phases: Tensor, height: int, width: int) -> Tensor:
 
 
 class ParallelReduce(nn.Module):
-    """`members` factorised reductions of one rectified input: two strided 1×1 convolutions each, one shifted."""
+    """`members` factorised reductions of one rectified input: 1×1 convolutions of every other pixel, one shifted."""
 
     def __init__(self, channels: int, members: int) -> None:
         super().__init__()
@@ -143,11 +143,14 @@ class ParallelReduce(nn.Module):
         return self._reduce(x, scale.expand(self.channels), slice(index, index + 1))
 
     def _reduce(self, x: Tensor, scale: Tensor, part: slice) -> Tensor:
-        moved = nn.functional.pad(x[:, :, 1:, 1:], (0, x.shape[3] % 2, 0, x.shape[2] % 2))
-        moved = moved.contiguous(memory_format=torch.channels_last)
+        # Pixels are picked here, not by a stride, as in `FactorizedReduce`.
+        moved = nn.functional.pad(x[:, :, 1::2, 1::2], (0, x.shape[3] % 2, 0, x.shape[2] % 2))
         halves = [
-            conv2d(source, weight.unflatten(0, (self.members, -1))[part].flatten(0, 1), stride=2)
-            for source, weight in ((x, self.straight), (moved, self.shifted))
+            conv2d(
+                source.contiguous(memory_format=torch.channels_last),
+                weight.unflatten(0, (self.members, -1))[part].flatten(0, 1),
+            )
+            for source, weight in ((x[:, :, ::2, ::2], self.straight), (moved, self.shifted))
         ]
         # A member's two halves side by side, in channels-last order throughout.
         rows = [half.permute(0, 2, 3, 1).unflatten(3, (part.stop - part.start, -1)) for half in halves]
