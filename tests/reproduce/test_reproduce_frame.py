@@ -118,7 +118,7 @@ def test_two_processes_cannot_write_one_folder(tmp_path):
         [sys.executable, "-c", hold, str(tmp_path / ".lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(InputError, match="is in use by another process"):
+        with pytest.raises(InputError, match="is in use by another experiment"):
             conduct("counts", counting([]), Request(tmp_path), lambda _: None)
         other.communicate("\n")
 

@@ -3,7 +3,6 @@
 A job whose rows are there is not run again, so an experiment that was killed goes on where it was.
 """
 
-import fcntl
 import json
 import platform
 import time
@@ -21,11 +20,12 @@ from idarts.arch.files import write_whole
 from idarts.errors import IdartsError, InputError
 from idarts.reproduce.page import Section, require_jinja, write_page
 from idarts.reproduce.store import Row, Store
+from idarts.runs.folder import LOCK, locked
 from idarts.search.run import RunConfig, run
 
 PRESETS = ("paper", "cpu", "smoke")
 RESULTS = "results.csv"
-_RECORD, _LOCK = "experiment.json", ".lock"
+_RECORD = "experiment.json"
 
 Search = Callable[[RunConfig, Path, bool], object]  # settings, run folder, whether to resume
 
@@ -140,18 +140,9 @@ def _claimed(name: str, request: Request) -> Iterator[None]:
     """The folder, for this experiment and this process alone."""
     record: dict[str, Any] = {"experiment": name, "preset": request.preset, "equal_cost": request.equal_cost}
     path, elsewhere = request.out / _RECORD, "name a new folder with --out"
-    try:
-        request.out.mkdir(parents=True, exist_ok=True)
-        if not path.exists() and any(found.name != _LOCK for found in request.out.iterdir()):
-            raise InputError(f"{request.out} is there and holds no experiment; {elsewhere}")
-        lock = (request.out / _LOCK).open("w")
-    except OSError as error:
-        raise InputError(f"the folder {request.out} cannot be written: {error.strerror}; {elsewhere}") from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"{request.out} is in use by another process; wait for it, or {elsewhere}") from None
+    if request.out.is_dir() and not path.exists() and any(found.name != LOCK for found in request.out.iterdir()):
+        raise InputError(f"{request.out} is there and holds no experiment; {elsewhere}")
+    with locked(request.out, "experiment"):
         if path.exists():
             before = _read(path)
             other = next((key for key, value in record.items() if before.get(key) != value), None)

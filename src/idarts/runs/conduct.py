@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 from idarts.arch.files import write_whole
 from idarts.distributed import any_of, joined, on_first, rank, restarted, wait_for_all, world
@@ -60,24 +60,25 @@ class Interrupted(KeyboardInterrupt):
 
 
 Watch = Callable[[Any, Any], None]
-Tell = Callable[[str], None]  # how far something is that takes a while, in a few words
+Tell = Callable[[str], None]
 
 
-def conduct(
-    prepare: Callable[[], Job],
-    settings: Any,
-    out: Path,
-    *,
-    resume: bool = False,
-    overwrite: bool = False,
-    watch: Watch | None = None,
-    tell: Tell | None = None,
-) -> list[dict[str, Any]]:
+class Options(TypedDict, total=False):
+    """How a run is gone about."""
+
+    resume: bool  # the run in the folder is to be gone on with
+    overwrite: bool  # it may go: no run is overwritten unasked
+    watch: Watch | None  # is told of every round, with the work
+    tell: Tell | None  # hears in a few words how the making of the result goes
+
+
+def conduct(prepare: Callable[[], Job], settings: Any, out: Path, **options: Unpack[Options]) -> list[dict[str, Any]]:
     """Do a job in a folder, which is its own before it is prepared. Gives the log.
 
-    `watch` is told of every round, `tell` how the making of the result goes. SIGINT and SIGTERM end the round, write a
-    checkpoint, and raise `Interrupted`.
+    SIGINT and SIGTERM end the round, write a checkpoint, and raise `Interrupted`.
     """
+    resume, overwrite = options.get("resume", False), options.get("overwrite", False)
+    watch, tell = options.get("watch"), options.get("tell")
     with joined(), _owned(out, resume, overwrite) as begun, _asked_to_stop() as asked:
         job = prepare()
         wait_for_all()

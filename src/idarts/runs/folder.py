@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from idarts.errors import InputError
 
+LOCK = ".lock"
 # What runs, and the commands that look at them, leave in a folder.
 MADE = (
     "checkpoints/*.pt",
@@ -32,20 +34,32 @@ def claimed(out: Path, resume: bool, overwrite: bool) -> Iterator[None]:
         raise InputError(f"{out} holds a run already; continue it with --resume, or replace it with --overwrite")
     if out.exists() and not there and (not out.is_dir() or any(not p.name.startswith(".") for p in out.iterdir())):
         raise InputError(f"{out} is there and is no run; name a new folder with --out")
+    with locked(out, "run"):
+        if overwrite:
+            _clear(out)
+        yield
+
+
+@contextmanager
+def locked(out: Path, kind: str) -> Iterator[None]:
+    """A folder, made where it is missing, for this process alone: a lock that ends with it, however it ends."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        lock = (out / ".lock").open("w")
+        lock = (out / LOCK).open("a+")
     except OSError as error:
         raise InputError(f"the folder {out} cannot be written: {error.strerror}; name another one with --out") from None
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
+            lock.seek(0)
+            who = lock.read().strip() or "unknown"
             raise InputError(
-                f"{out} is in use by another run; wait for it, or name another folder with --out"
+                f"{out} is in use by another {kind} (process {who}); wait for it, or name another folder with --out"
             ) from None
-        if overwrite:
-            _clear(out)
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
         yield
 
 

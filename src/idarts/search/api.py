@@ -15,8 +15,8 @@ from idarts.errors import InputError
 from idarts.search.config import METHODS, changed
 from idarts.search.loop import Search
 from idarts.search.relaxations import RELAXATIONS
-from idarts.search.round import Stream
-from idarts.search.run import RunConfig, SearchResult, Watch, builder, conduct
+from idarts.search.round import Round, Stream
+from idarts.search.run import RunConfig, SearchResult, builder, conduct
 from idarts.search.streams import Piece, TensorBatches
 from idarts.search.trials import Build
 from idarts.spaces import ChoiceSupernet, Supernet, space
@@ -34,7 +34,7 @@ def search(
     out: "str | Path | None" = None,
     resume: bool = False,
     overwrite: bool = False,
-    watch: Watch | None = None,
+    watch: Callable[[Round, Search], None] | None = None,
     **settings: Any,
 ) -> SearchResult:
     """Search a space by name, or a module with `Choice` in it, and leave a run folder behind.

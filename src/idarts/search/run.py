@@ -4,7 +4,7 @@ import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import torch
 from torch import nn
@@ -14,18 +14,15 @@ from idarts._version import __version__
 from idarts.arch import Architecture, to_data
 from idarts.data import CIFAR, NONE, Batches, load, official_split, split
 from idarts.distributed import share
-from idarts.runs import Job, Tell, device_named
+from idarts.runs import Job, Options, Tell, device_named
 from idarts.search.config import Config
 from idarts.search.logbook import Logbook, as_text
 from idarts.search.loop import Search
 from idarts.search.relaxations import RELAXATIONS
-from idarts.search.round import Round
 from idarts.search.trials import Build
 from idarts.spaces import ChoiceSupernet, Macro, network, space
 from idarts.spaces.supernet import channels_last
 from idarts.tables import find
-
-Watch = Callable[[Round, Search], None]
 
 
 @dataclass(frozen=True)
@@ -56,34 +53,19 @@ class SearchResult:
     path: Path
 
 
-def run(
-    settings: RunConfig,
-    out: Path,
-    *,
-    resume: bool = False,
-    overwrite: bool = False,
-    watch: Watch | None = None,
-    tell: Tell | None = None,
-) -> SearchResult:
+def run(settings: RunConfig, out: Path, **options: Unpack[Options]) -> SearchResult:
     """Search as the settings say, or go on with a search, in the folder `out`.
 
-    `watch` is told of every round, `tell` how the selection goes. An existing run is never overwritten unasked. SIGINT
-    and SIGTERM end the round, write a checkpoint, and raise `Interrupted`.
+    SIGINT and SIGTERM end the round, write a checkpoint, and raise `Interrupted`.
     """
-    return conduct(
-        lambda: _prepare(settings), settings, out, resume=resume, overwrite=overwrite, watch=watch, tell=tell
-    )
+    return conduct(lambda: _prepare(settings), settings, out, **options)
 
 
 def conduct(
     prepare: Callable[[], tuple[Search, dict[str, Any]]],
     settings: RunConfig,
     out: Path,
-    *,
-    resume: bool = False,
-    overwrite: bool = False,
-    watch: Watch | None = None,
-    tell: Tell | None = None,
+    **options: Unpack[Options],
 ) -> SearchResult:
     """Give a search a folder; it is prepared once the folder is its own."""
     found: list[Architecture] = []
@@ -98,7 +80,7 @@ def conduct(
 
         return Job(search, Logbook(search).entry, result, facts={"choices": _branches(search)})
 
-    log = runs.conduct(job, settings, out, resume=resume, overwrite=overwrite, watch=watch, tell=tell)
+    log = runs.conduct(job, settings, out, **options)
     return SearchResult(found[0], log, out)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import nn
@@ -18,7 +18,7 @@ from idarts.data import Augment, Batches, ImageData, load, split
 from idarts.data.record import take
 from idarts.distributed import on_first, rank, share, world
 from idarts.errors import InputError
-from idarts.runs import Job, Tell, device_named
+from idarts.runs import Job, Options, Tell, device_named
 from idarts.search.config import changed
 from idarts.search.logbook import as_text
 from idarts.spaces import Choice, ChoiceSupernet, Macro, count, derive, network
@@ -27,7 +27,6 @@ from idarts.train.config import TrainConfig
 from idarts.train.loop import Round, Training, evaluate
 from idarts.train.presets import PRESETS
 
-Watch = Callable[[Round, Training], None]
 AUGMENTED = 16  # pixels from which images are cropped and flipped unless told otherwise
 
 
@@ -58,7 +57,7 @@ def train(
     out: "str | Path | None" = None,
     resume: bool = False,
     overwrite: bool = False,
-    watch: Watch | None = None,
+    watch: Callable[[Round, Training], None] | None = None,
     **settings: Any,
 ) -> TrainResult:
     """Train an architecture (in any form that `idarts.arch.parse` reads) or a module from scratch, into a run folder.
@@ -83,17 +82,15 @@ def train(
     return conduct(what, data, config, folder, resume=resume, overwrite=overwrite, watch=watch)
 
 
-def run(
-    settings: TrainConfig, out: Path, *, resume: bool = False, overwrite: bool = False, watch: Watch | None = None
-) -> TrainResult:
-    """Train as the settings say, or go on with a training, in the folder `out`; `watch` is told of every round."""
+def run(settings: TrainConfig, out: Path, **options: Unpack[Options]) -> TrainResult:
+    """Train as the settings say, or go on with a training, in the folder `out`."""
     if not settings.architecture:
         raise InputError("no architecture to train; give a run folder, a published cell's name, a string or a file")
     if not settings.data:
         raise InputError("no data to train on; give --data, such as digits, cifar10 or folder:PATH")
     what = parse(settings.architecture)
     settings = replace(settings, architecture=as_text(what))  # a folder or file may be another one tomorrow
-    return conduct(what, settings.data, settings, out, resume=resume, overwrite=overwrite, watch=watch)
+    return conduct(what, settings.data, settings, out, **options)
 
 
 def conduct(
@@ -101,10 +98,7 @@ def conduct(
     source: Any,
     settings: TrainConfig,
     out: Path,
-    *,
-    resume: bool = False,
-    overwrite: bool = False,
-    watch: Watch | None = None,
+    **options: Unpack[Options],
 ) -> TrainResult:
     """Give a training a folder; data are loaded and the network is made once the folder is its own."""
     done: list[tuple[nn.Module, float | None]] = []
@@ -126,7 +120,7 @@ def conduct(
 
         return Job(training, asdict, result, kind="train")
 
-    log = runs.conduct(job, settings, out, resume=resume, overwrite=overwrite, watch=watch)
+    log = runs.conduct(job, settings, out, **options)
     return TrainResult(*done[0], log, out)
 
 
