@@ -96,6 +96,16 @@ def test_settings_that_differ_make_groups_and_budgets_by_seed_do_not(tmp_path):
     assert any("several runs of a seed" in note for note in by_method.notes)
 
 
+def test_a_sweeps_groups_have_the_names_of_its_file(tmp_path):
+    for seed in (1, 2):
+        make_run(tmp_path / f"nas-bench-201-idarts-slow-start-{seed}", seed=seed, weights={"warmup": 200, "rate": 0.01})
+        make_run(tmp_path / f"nas-bench-201-idarts-few-terms-{seed}", seed=seed, hypergradient={"terms": 0})
+    assert all("weights.warmup" in group.name for group in compare([tmp_path]).groups)
+    (tmp_path / "sweep.json").write_text('{"jobs": []}')
+    assert [group.name for group in compare([tmp_path]).groups] == ["few-terms", "slow-start"]
+    assert all("=" in group.name for group in compare([tmp_path], by=["weights.warmup"]).groups)
+
+
 def test_what_cannot_be_compared_is_said(runs, tmp_path, capsys):
     make_run(runs / "c", finished=False, seed=9)
     make_run(runs / "d", table=False, seed=9, data="cifar10")

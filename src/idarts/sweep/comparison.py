@@ -16,6 +16,7 @@ from idarts.sweep.results import ELSEWHERE, table_accuracies
 from idarts.sweep.statistics import Paired, paired
 
 VALID = "valid_accuracy"
+SWEEP = "sweep.json"  # in a sweep's folder
 RECENT = 10  # rounds: the accuracy of a single batch says little
 POINTS = 60  # of a curve
 # What may differ from seed to seed at equal cost, and then makes no other setting.
@@ -28,12 +29,8 @@ Key = tuple[str, ...]
 class Group:
     """Runs with the same settings, but for the seed."""
 
-    key: Key
+    name: str
     runs: list[Run]
-
-    @property
-    def name(self) -> str:
-        return " ".join(part for part in self.key if part)
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,10 @@ def compare(folders: Iterable[Path], by: Sequence[str] = (), measure: str | None
     groups: dict[Key, list[Run]] = {}
     for run in runs:
         groups.setdefault(tuple(_text(key, flat(run).get(key)) for key in keys), []).append(run)
-    found = [Group(key, sorted(members, key=seed)) for key, members in groups.items()]
+    members = [sorted(found, key=seed) for found in groups.values()]
+    swept = not by and all((run.folder.parent / SWEEP).exists() for run in runs)
+    names = (_sweep_names(members) if swept else None) or [" ".join(filter(None, key)) for key in groups]
+    found = list(map(Group, names, members))
     measures = common_measures(runs)
     if measure is not None and measure not in measures:
         raise InputError(f"not all runs have {measure!r}; all have {', '.join(measures)}")
@@ -171,7 +171,7 @@ def _members(folder: Path) -> list[Path]:
         raise InputError(f"{folder} is not there; expected a run's folder, or a sweep's")
     begun = {file.parent.name for file in folder.glob("*/config.json")}
     try:
-        planned = json.loads((folder / "sweep.json").read_text())["jobs"]
+        planned = json.loads((folder / SWEEP).read_text())["jobs"]
     except (OSError, ValueError, KeyError, TypeError):
         planned = []
     if not begun and not planned:
@@ -193,6 +193,28 @@ def _differing(runs: Sequence[Run]) -> Key:
         if any(_several(key, members) for members in places.values()):
             found.append(key)
     return tuple(found) or ("method",)
+
+
+def _sweep_names(groups: Sequence[Sequence[Run]]) -> list[str] | None:
+    """The names that a sweep's file gives to settings, without what all have in common; None for other runs.
+
+    >>> from types import SimpleNamespace
+    >>> run = lambda name, seed: SimpleNamespace(folder=Path(name), config={"seed": seed})
+    >>> _sweep_names([[run("s3-idarts-slow-1", 1), run("s3-idarts-slow-2", 2)], [run("s3-idarts-K=2-1", 1)]])
+    ['slow', 'K=2']
+    >>> _sweep_names([[run("s3-idarts-slow-1", 1)], [run("mine", 1)]])
+    """
+    found: list[str] = []
+    for runs in groups:
+        labels = {run.folder.name.removesuffix(f"-{seed(run)}") for run in runs}
+        if len(labels) > 1 or any(run.folder.name in labels for run in runs):
+            return None
+        found += labels
+    if len(set(found)) < len(found):
+        return None
+    parts = [name.split("-") for name in found]
+    common = next((place for place, same in enumerate(zip(*parts, strict=False)) if len(set(same)) > 1), 0)
+    return ["-".join(part[common:]) for part in parts]
 
 
 def _several(key: str, settings: Sequence[dict[str, Any]]) -> bool:
