@@ -97,6 +97,24 @@ def test_a_training_on_two_ranks_is_that_of_one_process(found):
     assert first["seen"] == second["seen"] == pytest.approx(alone["seen"], rel=1e-5)
 
 
+def test_candidates_are_tried_by_two_ranks_as_by_one(found):
+    alone, first, second = (part["tried"] for part in found)
+    assert first == second
+    assert first["loss"] == pytest.approx(alone["loss"], rel=1e-9)
+    assert first["selected"] == alone["selected"]
+    assert first["cost"] == pytest.approx(4 * (2 + 1 / 3) + 2 * (4 + 1 / 3))
+
+
+@pytest.mark.parametrize("mode", ["synchronised", "local"])
+def test_a_training_with_joint_statistics_is_that_of_one_process(found, mode):
+    """In float32; with statistics of each rank's own it is another one."""
+    alone, first, second = (part["normalised"][mode] for part in found)
+    assert torch.equal(first["state"], second["state"])
+    gap = (first["state"] - alone["state"]).abs().max()
+    assert gap < 2e-6 if mode == "synchronised" else gap > 1e-3
+    assert (first["losses"] == pytest.approx(alone["losses"], rel=1e-5)) == (mode == "synchronised")
+
+
 def test_ranks_of_a_local_search_hold_the_same_state(found):
     """Though they began with different weights, and each normalises by statistics of its own."""
     first, second = (part["local search"] for part in found[1:])

@@ -13,12 +13,12 @@ import torch
 
 from idarts.runs import checkpoint
 
+LAUNCH = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 SMALL = ["--preset", "smoke", "--channels", "4", "--batch", "16", "--rounds", "14", "--checkpoint-rounds", "2"]
 
 
 def command(out, *torchrun, task=("search", *SMALL)):
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *torchrun]
-    return [*launch, "-m", "idarts", *task, "--out", str(out)]
+    return [*LAUNCH, *torchrun, "-m", "idarts", *task, "--out", str(out)]
 
 
 def started(arguments):
@@ -118,3 +118,13 @@ def test_a_training_on_two_ranks(tmp_path):
     states = checkpoint.latest(out / "checkpoints", "train")[1]
     assert states["ranks"] == len(states["random"]) == 2
     assert not torch.equal(*states["random"])
+
+
+@pytest.mark.parametrize("first", ["nope", "nas-bench-201"])
+def test_a_mistake_is_told_once_whether_all_ranks_made_it_or_only_the_last(tmp_path, first):
+    choose = f"--space $([ $RANK = 0 ] && echo {first} || echo nope)"
+    task = f"exec {sys.executable} -m idarts search --data digits --out {tmp_path / 'run'} {choose}"
+    job = started([*LAUNCH, "--no-python", "bash", "-c", task])
+    _, errors = job.communicate(timeout=100)
+    assert job.returncode == 1
+    assert errors.count("idarts: unknown space 'nope'") == 1

@@ -25,7 +25,8 @@ from idarts.hypergrad import (
 )
 from idarts.search import Search, config
 from idarts.search.streams import Piece, TensorBatches
-from idarts.spaces import space
+from idarts.search.trials import Trial
+from idarts.spaces import network, space
 from idarts.train.config import TrainConfig
 from idarts.train.loop import Training
 
@@ -113,6 +114,17 @@ def search(name, **more):
     }
 
 
+def tried():
+    """The loss of a candidate after four steps, and what it cost to choose one of four so."""
+    work = begun("idarts", selection={"rule": "trials", "samples": 4, "steps": 2, "batches": 1})
+    macro = space("nas-bench-201").macro.changed(depth=1, channels=4, classes=3, image=8)
+    work.build = lambda architecture: lean(network(architecture, macro, in_channels=1)).double()
+    batches = [[next(stream) for _ in range(4)] for stream in (work.train, work.valid)]
+    trial = Trial(work.build, *batches, cross_entropy, rate=0.05, seed=3)
+    with joint_statistics(True):
+        return {"loss": trial(work.current(), 4), "selected": str(work.select()), "cost": work.gradient_evaluations}
+
+
 def training():
     """Two epochs of a network without BatchNorm, with a moving average and a tail that makes no whole batch."""
     torch.manual_seed(rank())  # begun differently: all take the first rank's weights
@@ -125,6 +137,19 @@ def training():
     last = list(work.rounds())[-1]
     weights = [torch.cat([p.detach().reshape(-1) for p in part.parameters()]) for part in (work.net, work.averaged)]
     return {"w": torch.cat(weights), "seen": [last.train_loss, last.valid_loss, last.valid_accuracy]}
+
+
+def normalised(batch_norm):
+    """Six steps of a network with BatchNorm; smooth, for rounding at a kink would change a gradient by percents."""
+    torch.manual_seed(0)
+    body = [nn.Conv2d(1, 4, 3, stride=2), nn.BatchNorm2d(4), nn.Tanh(), nn.Conv2d(4, 8, 3), nn.BatchNorm2d(8)]
+    net = nn.Sequential(*body, nn.Tanh(), nn.Flatten(), nn.Linear(8, 10))
+    settings = TrainConfig(epochs=1, log_steps=3, average=0.9, batch_norm=batch_norm)
+    part = take(load("digits").train, torch.arange(6 * 64), {})
+    work = Training(net, Batches(part, 64, share=share(64)), None, settings)
+    losses = [found.train_loss for found in work.rounds()]
+    kept = [*work.net.state_dict().values(), *work.averaged.state_dict().values()]
+    return {"state": torch.cat([t.reshape(-1).double() for t in kept]), "losses": losses}
 
 
 def tampered():
@@ -168,7 +193,8 @@ def main(path):
     with joined():
         mine, together = (rank(), world()), Averaging(all_mean) if world() > 1 else ALONE
         found = {norm: estimates(norm == "norm", mine, together) for norm in ("plain", "norm")}
-        found |= {name: search(name) for name in SEARCHES} | {"training": training()}
+        found |= {name: search(name) for name in SEARCHES} | {"training": training(), "tried": tried()}
+        found["normalised"] = {mode: normalised(mode) for mode in ("synchronised", "local")}
         if world() > 1:
             found["local"] = estimates(False, mine, Averaging(all_mean, vectors=False))
             found["local search"] = search("idarts", seed=rank(), distributed="local", batch_norm="local")

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 a failure, 2 a user's mistake, 130 interrupted. A tracebac
 """
 
 import difflib
+import os
 import re
 import sys
 import warnings
@@ -58,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             raise
         hint = "" if isinstance(error, InputError) else " (run again with --debug for the traceback)"
-        print(f"idarts: {_one_line(error)}{hint}", file=sys.stderr)
+        _say(f"idarts: {_one_line(error)}{hint}")
         return 2 if isinstance(error, InputError) else 1
     return 0
 
@@ -128,6 +129,16 @@ def _explained(message: str, arguments: list[str], options: list[str]) -> str:
     key, kind, value = found.groups()
     kind = re.sub(r"<class '(.+?)'>", r"\1", kind)
     return f"--{key} is {value!r}, expected {kind}"
+
+
+def _say(line: str) -> None:
+    """On stderr; what all ranks of a job have to say, the first one says."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        from idarts.distributed import said_by_first  # noqa: PLC0415 (brings torch)
+
+        if said_by_first(line):
+            return
+    print(line, file=sys.stderr)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

@@ -88,8 +88,9 @@ def _engine(args: Namespace, plan: Plan, out: Path, threads: int) -> Engine:
 def _command(args: Namespace) -> str:
     """The command as it was typed, but for defaults."""
     words = ["idarts", "sweep", args.file]
+    usual = {"engine": "local", "gpus": 0, "retries": RETRIES}
     for option in ("out", "engine", "address", "jobs", "threads", "gpus", "retries"):
-        if args[option] not in (None, 0, "local") or (option == "address" and args[option]):
+        if args[option] != usual.get(option):
             words += [f"--{option}", str(args[option])]
     return shlex.join(words)
 

@@ -11,7 +11,7 @@ from idarts.distributed.collectives import (
     mean_gradients,
     traffic,
 )
-from idarts.distributed.group import joined, local_rank, rank, restarted, share, world
+from idarts.distributed.group import joined, local_rank, rank, restarted, said_by_first, share, world
 
 __all__ = [
     "Traffic",
@@ -29,6 +29,7 @@ __all__ = [
     "rank",
     "require_same",
     "restarted",
+    "said_by_first",
     "share",
     "traffic",
     "wait_for_all",

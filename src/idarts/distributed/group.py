@@ -1,6 +1,7 @@
 """The process group of a `torchrun` job: who is in it, and what happens when one of them is gone."""
 
 import os
+import signal
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from idarts.errors import IdartsError, InputError
 
 TIMEOUT = timedelta(seconds=50)  # between ranks that work alike: one that hangs ends the job within a minute
 PATIENCE = timedelta(minutes=30)  # while the first one alone reads or writes files
+LAST_WORD = timedelta(seconds=5)  # for the first one to come to the error that another has met
 LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torchrun tells its processes
 
 _patient: list[Any] = []  # the group that waits longer
@@ -92,11 +94,38 @@ def _begin() -> None:
     if torch.cuda.is_available():
         backend = "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    # torchrun's store outlives a restart, with the addresses of ranks that are gone: each attempt has keys of its own.
-    store, place, size = next(rendezvous("env://", timeout=TIMEOUT))
-    attempt = PrefixStore(f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
-    dist.init_process_group(backend, store=attempt, rank=place, world_size=size, timeout=TIMEOUT)
+    store, place, size = _store(TIMEOUT)
+    dist.init_process_group(backend, store=store, rank=place, world_size=size, timeout=TIMEOUT)
     _patient[:] = [dist.new_group(backend="gloo", timeout=PATIENCE)]
+
+
+def _store(timeout: timedelta) -> tuple[Any, int, int]:
+    """What ranks meet by, this one's number, and how many they are.
+
+    torchrun's store outlives a restart, with the addresses of ranks that are gone: each attempt has keys of its own.
+    """
+    store, place, size = next(rendezvous("env://", timeout=timeout))
+    return PrefixStore(f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store), place, size
+
+
+def said_by_first(line: str) -> bool:
+    """Whether the first rank of a `torchrun` job ends with this very line, so that another one need not say it, too.
+
+    >>> said_by_first("no such space")
+    False
+    """
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return False
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun ends a rank when another has ended: not before this
+        store, place, _ = _store(LAST_WORD)
+        if place:
+            said: bool = store.get("last word") == line.encode()
+            return said
+        store.set("last word", line)
+    except (RuntimeError, ValueError):  # no such store, or no word of it in time; or not in the main thread
+        pass
+    return False
 
 
 def patient() -> Any:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from idarts.arch import Architecture
-from idarts.distributed import all_mean
+from idarts.distributed import all_mean, mean_gradients
 from idarts.runs import Tell
 from idarts.search.config import Selection
 from idarts.search.selection import FORWARD_COST, Batch, Pick, largest
@@ -47,7 +47,7 @@ def neighbours(net: Supernet, rule: Selection, pick: Pick = largest) -> list[Arc
 
 @dataclass(frozen=True)
 class Trial:
-    """A short training, the same for every candidate: the same seed, the same batches.
+    """A short training, the same for every candidate: the same seed, the same batches, of which each rank has a share.
 
     Longer ones begin from other weights, so that a lucky draw does not win twice.
     """
@@ -64,16 +64,19 @@ class Trial:
         with torch.random.fork_rng():
             torch.manual_seed(self.seed + steps)
             net = self.build(architecture).train()
-        optimizer = torch.optim.SGD(net.parameters(), self.rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
+        weights = list(net.parameters())
+        optimizer = torch.optim.SGD(weights, self.rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
         for step, (inputs, targets) in enumerate(self.train[:steps]):
             for group in optimizer.param_groups:
                 group["lr"] = self.rate * 0.5 * (1 + math.cos(math.pi * step / steps))
-            optimizer.zero_grad()
-            self.loss(net(inputs), targets).backward()
+            loss = self.loss(net(inputs), targets)
+            grads, _ = mean_gradients(torch.autograd.grad(loss, weights, allow_unused=True), loss.detach())
+            for weight, grad in zip(weights, grads, strict=True):
+                weight.grad = grad
             optimizer.step()
         with torch.no_grad():
             losses = torch.stack([self.loss(net(inputs), targets) for inputs, targets in self.valid])
-        found = all_mean(losses.mean()).item()  # each rank has tried it on its share of the batches
+        found = all_mean(losses.mean()).item()
         return found if math.isfinite(found) else math.inf
 
 

@@ -12,11 +12,10 @@ import numpy as np
 from idarts.errors import InputError
 from idarts.report.run import Floats, Run, as_float, read_run
 from idarts.search.config import dotted
-from idarts.sweep.results import ELSEWHERE, table_accuracies
+from idarts.sweep.results import ELSEWHERE, RECORD, table_accuracies
 from idarts.sweep.statistics import Paired, paired
 
 VALID = "valid_accuracy"
-SWEEP = "sweep.json"  # in a sweep's folder
 RECENT = 10  # rounds: the accuracy of a single batch says little
 POINTS = 60  # of a curve
 # What may differ from seed to seed at equal cost, and then makes no other setting.
@@ -56,7 +55,7 @@ def compare(folders: Iterable[Path], by: Sequence[str] = (), measure: str | None
     for run in runs:
         groups.setdefault(tuple(_text(key, flat(run).get(key)) for key in keys), []).append(run)
     members = [sorted(found, key=seed) for found in groups.values()]
-    swept = not by and all((run.folder.parent / SWEEP).exists() for run in runs)
+    swept = not by and all((run.folder.parent / RECORD).exists() for run in runs)
     names = (_sweep_names(members) if swept else None) or [" ".join(filter(None, key)) for key in groups]
     found = list(map(Group, names, members))
     measures = common_measures(runs)
@@ -171,7 +170,7 @@ def _members(folder: Path) -> list[Path]:
         raise InputError(f"{folder} is not there; expected a run's folder, or a sweep's")
     begun = {file.parent.name for file in folder.glob("*/config.json")}
     try:
-        planned = json.loads((folder / SWEEP).read_text())["jobs"]
+        planned = json.loads((folder / RECORD).read_text())["jobs"]
     except (OSError, ValueError, KeyError, TypeError):
         planned = []
     if not begun and not planned:

@@ -1,6 +1,5 @@
 """A sweep from its plan to its table: every job done or reported, each in a folder of its own, none of them twice."""
 
-import fcntl
 import json
 import os
 import signal
@@ -18,13 +17,14 @@ from idarts._version import __version__
 from idarts.arch.files import write_whole
 from idarts.arch.forms import RESULT
 from idarts.errors import InputError
+from idarts.runs.folder import LOCK, locked
 from idarts.search.run import RunConfig
-from idarts.sweep.engines import Call, Engine, EngineError, local
+from idarts.sweep.engines import Call, Engine, EngineError, StoppedError, local
 from idarts.sweep.job import Outcome, Task, work
 from idarts.sweep.plan import Plan
-from idarts.sweep.results import write_results
+from idarts.sweep.results import RECORD, write_results
 
-RECORD, LOGS, LOCK = "sweep.json", "logs", ".lock"
+LOGS = "logs"
 RETRIES = 2
 
 Tell = Callable[[str], None]
@@ -99,7 +99,7 @@ def _tried(call: Call, task: Task, retries: int, tell: Tell) -> str | None:
         try:
             outcome: Outcome = call(work, task)
         except EngineError as error:
-            outcome = Outcome(str(error))
+            outcome = Outcome(str(error), again=not isinstance(error, StoppedError))
         # A worker may die after the last word was written.
         if outcome.failure is None or Path(task["folder"], RESULT).exists():
             return None
@@ -136,24 +136,9 @@ def _require_same(out: Path, jobs: Mapping[str, RunConfig]) -> None:
 @contextmanager
 def _claimed(out: Path, plan: Plan) -> Iterator[None]:
     """The folder, for this sweep alone."""
-    elsewhere = "name a new folder with --out"
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if not (out / RECORD).exists() and any(found.name != LOCK for found in out.iterdir()):
-            raise InputError(f"{out} is there and holds no sweep; {elsewhere}")
-        lock = (out / LOCK).open("a+")
-    except OSError as error:
-        raise InputError(f"the folder {out} cannot be written: {error.strerror}; {elsewhere}") from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.seek(0)
-            who = lock.read().strip() or "unknown"
-            raise InputError(f"{out} is in use by another sweep (process {who}); wait for it, or {elsewhere}") from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
+    if out.is_dir() and not (out / RECORD).exists() and any(found.name != LOCK for found in out.iterdir()):
+        raise InputError(f"{out} is there and holds no sweep; name a new folder with --out")
+    with locked(out, "sweep"):
         (out / LOGS).mkdir(exist_ok=True)
         record = {"idarts": __version__, "jobs": list(plan.jobs)}
         write_whole(out / RECORD, f"{json.dumps(record, indent=1)}\n".encode())

@@ -2,9 +2,10 @@
 
 That function runs another one, of the module level, on plain data somewhere, and waits for what it returns; a worker
 that dies is an `EngineError`, whoever killed it. Leaving the context by an exception, such as an interrupt, asks all
-that still runs to stop, which lets a search write a checkpoint.
+that still runs to stop, which lets a search write a checkpoint, and every call raises `StoppedError`.
 """
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -12,14 +13,16 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from idarts.errors import IdartsError, InputError
 
 Function = Callable[[dict[str, Any]], Any]
 Call = Callable[[Function, dict[str, Any]], Any]
 Engine = AbstractContextManager[Call]
+Job = TypeVar("Job")  # as an engine knows it
 
 NAMES = ("local", "ray", "slurm")
 PRELOADED = ["idarts.sweep.job", "torch._dynamo"]  # the latter takes seconds, and every optimiser asks for it
@@ -30,6 +33,40 @@ class EngineError(IdartsError):
     """A worker died, or was stopped, before it gave an answer."""
 
 
+class StoppedError(EngineError):
+    """The engine is being left: what ran was asked to stop, and nothing more is begun."""
+
+
+@contextmanager
+def _calling(
+    begin: Callable[[Function, dict[str, Any]], Job], answer: Callable[[Job], Any], stop: Callable[[list[Job]], None]
+) -> Iterator[Call]:
+    """What all engines share: from how a job is begun, waited for and asked to stop, the function that they give."""
+    running: set[Job] = set()
+    beginning, stopping = threading.Lock(), threading.Event()
+
+    def call(function: Function, task: dict[str, Any]) -> Any:
+        with beginning:
+            if stopping.is_set():
+                raise StoppedError("it was not begun")
+            job = begin(function, task)
+            running.add(job)
+        try:
+            return answer(job)
+        finally:
+            running.discard(job)
+            if stopping.is_set():
+                raise StoppedError("it was asked to stop")
+
+    try:
+        yield call
+    except BaseException:
+        with beginning:
+            stopping.set()
+        stop(list(running))
+        raise
+
+
 @contextmanager
 def local() -> Iterator[Call]:
     """A process for each call, forked from a server that has torch loaded already.
@@ -38,35 +75,30 @@ def local() -> Iterator[Call]:
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
-    running: set[multiprocessing.process.BaseProcess] = set()
-    stopping = threading.Event()
 
-    def call(function: Function, task: dict[str, Any]) -> Any:
-        if stopping.is_set():
-            raise EngineError("it was not begun")
+    def begin(function: Function, task: dict[str, Any]) -> tuple[BaseProcess, Connection]:
         ours, theirs = context.Pipe(duplex=False)
         process = context.Process(target=_answer, args=(theirs, function, task))
         process.start()
-        running.add(process)
-        if stopping.is_set():
-            process.terminate()
         theirs.close()
-        try:
-            return ours.recv()
-        except EOFError:
-            raise EngineError("its process was killed, or crashed") from None
-        finally:
-            ours.close()
-            process.join()
-            running.discard(process)
+        return process, ours
 
-    try:
-        yield call
-    except BaseException:
-        stopping.set()
-        for process in list(running):
+    def answer(job: tuple[BaseProcess, Connection]) -> Any:
+        process, ours = job
+        with ours:
+            try:
+                return ours.recv()
+            except EOFError:
+                raise EngineError("its process was killed, or crashed") from None
+            finally:
+                process.join()
+
+    def stop(jobs: list[tuple[BaseProcess, Connection]]) -> None:
+        for process, _ in jobs:
             process.terminate()
-        raise
+
+    with _calling(begin, answer, stop) as call:
+        yield call
 
 
 def _answer(answer: Connection, function: Function, task: dict[str, Any]) -> None:
@@ -89,37 +121,33 @@ def on_ray(address: str, threads: int = 1, gpus: float = 0) -> Iterator[Call]:
         import ray  # type: ignore[import-not-found,import-untyped,unused-ignore] # noqa: PLC0415 (an extra)
     except ImportError:
         raise InputError("the engine ray needs Ray: pip install 'idarts[ray]'") from None
+    dashboard = False if address == "local" else None  # of a cluster that is there already it is not ours to say
     try:
-        ray.init(address=address, log_to_driver=False, include_dashboard=False if address == "local" else None)
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=dashboard)
     except (ConnectionError, RuntimeError, ValueError) as error:
         said = " ".join(str(error).split())[:200]
         raise InputError(f"no Ray cluster answers at {address} ({said}); --address local starts one here") from None
-    pending: set[Any] = set()
-    stopping = threading.Event()
+    # Retries are ours: Ray's own would not be counted, nor reported.
+    remote = ray.remote(num_cpus=threads, num_gpus=gpus, max_retries=0)
 
-    def call(function: Function, task: dict[str, Any]) -> Any:
-        if stopping.is_set():
-            raise EngineError("it was not begun")
-        # Retries are ours: Ray's own would not be counted, nor reported.
-        options = {"num_cpus": threads, "num_gpus": gpus, "max_retries": 0}
-        job = ray.remote(**options)(function).remote(task)
-        pending.add(job)
+    def begin(function: Function, task: dict[str, Any]) -> Any:
+        return remote(function).remote(task)
+
+    def answer(job: Any) -> Any:
         try:
             return ray.get(job)
         except ray.exceptions.RayError as error:
             raise EngineError(f"its worker was killed, or crashed ({type(error).__name__})") from None
-        finally:
-            pending.discard(job)
+
+    def stop(jobs: list[Any]) -> None:
+        for job in jobs:
+            ray.cancel(job)
+        if jobs:
+            ray.wait(jobs, num_returns=len(jobs), timeout=_GRACE)
 
     try:
-        yield call
-    except BaseException:
-        stopping.set()
-        left = list(pending)
-        for job in left:
-            ray.cancel(job)
-        ray.wait(left, num_returns=len(left), timeout=_GRACE) if left else None
-        raise
+        with _calling(begin, answer, stop) as call:
+            yield call
     finally:
         ray.shutdown()
 
@@ -140,26 +168,16 @@ def on_slurm(
     except (RuntimeError, NameError, TypeError, ValueError) as error:
         said = " ".join(str(error).split())[:200]
         raise InputError(f"submitit does not take these settings of Slurm: {said}") from None
-    pending: set[Any] = set()
-    submitting, stopping = threading.Lock(), threading.Event()
 
-    def call(function: Function, task: dict[str, Any]) -> Any:
-        with submitting:
-            if stopping.is_set():
-                raise EngineError("it was not begun")
-            job = executor.submit(function, task)
-            pending.add(job)
+    def answer(job: Any) -> Any:
         try:
             return job.result()
-        except (submitit.core.utils.UncompletedJobError, submitit.core.utils.FailedJobError) as error:
-            raise EngineError(f"Slurm's job {job.job_id} died: {' '.join(str(error).split())[:200]}") from None
-        finally:
-            pending.discard(job)
+        except (submitit.core.utils.UncompletedJobError, submitit.core.utils.FailedJobError):
+            raise EngineError(f"Slurm's job {job.job_id} died (state {job.state}); see {job.paths.stderr}") from None
 
-    try:
-        yield call
-    except BaseException:
-        stopping.set()
-        for job in list(pending):
+    def stop(jobs: list[Any]) -> None:
+        for job in jobs:
             job.cancel()
-        raise
+
+    with _calling(executor.submit, answer, stop) as call:
+        yield call

@@ -16,7 +16,7 @@ from idarts.search.config import METHODS, changed, dotted
 from idarts.search.logbook import as_text
 from idarts.search.run import RunConfig
 
-RESULTS = "results.csv"
+RECORD, RESULTS = "sweep.json", "results.csv"
 METRICS = ("train_loss", "train_accuracy", "valid_loss", "valid_accuracy", "entropy")
 # Settings that say where and how a search ran, not what it was.
 ELSEWHERE = ("data_root", "tables", "device", "checkpoint_rounds", "checkpoint_minutes")
@@ -66,7 +66,7 @@ def row(job: str, result: Mapping[str, Any]) -> Row:
         "settings": json.dumps(_own(result["config"]), sort_keys=True),
         "architecture": as_text(parse(result["architecture"])),
         **{name: metrics.get(name) for name in METRICS},
-        **{name: result.get(name) for name in ("gradient_evaluations", "seconds")},
+        **{name: round(float(result.get(name, 0)), 1) for name in ("gradient_evaluations", "seconds")},
         **table_accuracies(result),
     }
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from idarts.errors import InputError
+from idarts.search.config import Joint, Precision
 
 Schedule = Literal["cosine", "linear", "linear-slow-end"]
-Precision = Literal["float32", "bfloat16", "float16"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ class TrainConfig:
     precision: Precision = "float32"
     channels_last: bool = True
     compile: bool = False
+    batch_norm: Joint = "local"  # on several ranks: the statistics of each rank's share, or of all together
     multiply_adds: float | None = None  # in millions, above which the network is warned of
     evaluate_epochs: int = 1
     log_steps: int = 10  # steps in a round: between two lines of the log
@@ -62,7 +63,8 @@ class TrainConfig:
         _require(self, _at_least_one, "a whole number of at least 1", *_COUNTS)
         _require(self, lambda value: 0 <= value < 1, "a number from 0 to below 1", *_SHARES)
         _require(self, lambda value: value >= 0, "a number of at least 0", "auxiliary", "cutout")
-        _require(self, lambda value: value in get_args(Precision), f"one of {_listed(Precision)}", "precision")
+        for name, kind in (("precision", Precision), ("batch_norm", Joint)):
+            _require(self, get_args(kind).__contains__, f"one of {_listed(kind)}", name)
         if self.weights.schedule not in get_args(Schedule):
             raise InputError(f"weights.schedule is {self.weights.schedule!r}, expected one of {_listed(Schedule)}")
         if self.weights.schedule == "linear-slow-end" and self.epochs <= SLOW_EPOCHS:

@@ -17,6 +17,7 @@ from idarts.distributed import (
     all_sum,
     begin_alike,
     gathered,
+    joint_statistics,
     mean_buffers,
     mean_gradients,
     rank,
@@ -24,6 +25,7 @@ from idarts.distributed import (
     world,
 )
 from idarts.errors import InputError, NotFiniteError
+from idarts.hypergrad import lean
 from idarts.train.config import TrainConfig
 from idarts.train.schedules import average_share, drop_path, rate
 
@@ -63,6 +65,9 @@ class Training:
         if settings.channels_last:
             self.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # it takes this one alone
         begin_alike(self.net)
+        self.joint = settings.batch_norm == "synchronised"
+        if self.joint and world() > 1:
+            lean(self.net)  # torch's own BatchNorm knows its rank's share only
         self.averaged = deepcopy(self.net).requires_grad_(False) if settings.average else None
         both = [] if self.averaged is None else [self.averaged.state_dict().values(), self.net.state_dict().values()]
         self._pairs = list(zip(*both, strict=True))
@@ -143,7 +148,7 @@ class Training:
         parts = zip(images.chunk(settings.accumulate), labels.chunk(settings.accumulate), strict=True)
         for part, classes in parts:
             share = len(classes) / len(labels)
-            with self._autocast():
+            with self._autocast(), joint_statistics(self.joint):
                 loss, right = self._loss(part, classes)
             self.scaler.scale(share * loss).backward()
             seen += share * torch.stack([loss.detach().float(), right])
