@@ -4,7 +4,7 @@ Run `python benchmarks/scaling.py`; it starts its own ranks on this machine (`--
 for one part alone). Both modes take their rounds in turn in the same processes, and the fastest round counts. Bytes are
 those handed to collectives, counted where they are called; a ring sends 2(N − 1)/N times as many from each rank. Ranks
 have a thread each, so a second one gains a core, where there is one. Pieces of 8 × 8 pixels are so small that hardly
-anything is gained by halving them; of 32 × 32 there is. The model on paper is for machines that we do not have, from stated numbers.
+anything is gained by halving them. The model on paper is for machines that we do not have, from stated numbers.
 """
 
 import argparse
