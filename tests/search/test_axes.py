@@ -12,6 +12,7 @@ import idarts
 from idarts.arch import Architecture, nas_bench_201, parse
 from idarts.arch.rules import NAS_BENCH_201_OPS as OPS
 from idarts.data import Batches, load, split
+from idarts.report import write_report
 from idarts.search import METHODS, Search, config
 from idarts.search.config import Selection
 from idarts.search.controller import Controller
@@ -216,9 +217,11 @@ class TestTrials:
         candidates = [Architecture("choice", choices={"layer": name}) for name in ("cannot", "learns")]
         state = torch.get_rng_state()
         trial = Trial(build, batches, batches[:3], mse_loss, rate=0.05, seed=1)
-        found, cost = by_trials(trial, candidates, 20)
+        found, cost, tried = by_trials(trial, candidates, 20)
         assert found.choices == {"layer": "learns"}
         assert cost == pytest.approx(2 * (20 + 3 / 3))
+        assert [one.architecture.choices["layer"] for one in tried] == ["learns", "cannot"]
+        assert tried[0].loss < tried[1].loss
         assert torch.equal(state, torch.get_rng_state())
         assert trial(candidates[0], 5) == trial(candidates[0], 5)  # the same for all, and every time
 
@@ -231,11 +234,19 @@ class TestTrials:
                 return -architecture if steps == 3 else architecture  # the last word is the long trial's
 
         trial = Counting(None, [], [None] * 3, mse_loss, rate=0.05, seed=1)
-        found, cost = by_trials(trial, list(range(9)), 3)
+        found, cost, tried = by_trials(trial, list(range(9)), 3)
         assert [steps for _, steps in asked] == [3] * 9 + [6] * 4 + [12] * 2
         assert [architecture for architecture, _ in asked[9:]] == [8, 7, 6, 5, 5, 6]
         assert found == 5
         assert cost == pytest.approx(9 * 4 + 4 * 7 + 2 * 13)
+        assert [(one.architecture, one.steps) for one in tried[9:]] == [
+            (5, 6),
+            (6, 6),
+            (7, 6),
+            (8, 6),
+            (5, 12),
+            (6, 12),
+        ]
         for candidates in range(2, 20):
             asked.clear()
             by_trials(trial, list(range(candidates)), 3)
@@ -251,6 +262,11 @@ class TestTrials:
         assert parse(found["architecture"]) == result.architecture
         pairs = zip(*map(nas_bench_201.to_ops, (result.architecture, parse(found["argmax"]))), strict=True)
         assert sum(a != b for a, b in pairs) <= 1
+        assert [one["steps"] for one in found["trials"]] == [2, 2, 2]
+        assert parse(found["trials"][0]["architecture"]) == result.architecture
+        page = write_report(tmp_path / "run").read_text()
+        assert "What was tried" in page
+        assert f"{found['trials'][-1]['loss']:.3f} after 2 steps" in page
 
     def test_no_networks_no_trials(self, tmp_path):
         model = Choice({"line": nn.Linear(4, 1), "nothing": nn.Linear(4, 1, bias=False)}, name="layer")

@@ -76,7 +76,7 @@ def page(run: Run) -> str:
 
 
 def _about_search(run: Run, text: str | None, found: Architecture | str | None) -> dict[str, Any]:
-    finished = run.result is not None
+    finished, facts = run.result is not None, run.result or {}
     method, data = run.config.get("method", "search"), _name(run.config.get("data", "own data"))
     return {
         "state": "Search finished" if finished else "Search in progress",
@@ -88,6 +88,8 @@ def _about_search(run: Run, text: str | None, found: Architecture | str | None) 
         "notes": notes(run, found),
         "curves": curves(run),
         "commands": list(_commands(run, text, found)),
+        "trials": _trials(facts),
+        "argmax": facts.get("argmax"),
         "seconds": [],
     }
 
@@ -130,6 +132,19 @@ def cell_drawing(found: Architecture | str | None) -> tuple[str | None, str | No
     bare = re.sub(r' (?:id|xmlns(?::xlink)?)="[^"]*"|<title>[^<]*</title>\n?|<!--.*?-->\n?', "", svg)
     svg = bare[bare.index("<svg") :].replace("<svg", '<svg role="img" aria-label="The found cell as a graph"', 1)
     return svg, None
+
+
+def _trials(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Candidates and how they did each time that they were tried, those that came furthest first.
+
+    >>> _trials({"trials": [{"architecture": name, "steps": 8, "loss": 2.5} for name in "ab"]})
+    [('a', '2.500 after 8 steps'), ('b', '2.500 after 8 steps')]
+    """
+    found: dict[str, list[str]] = {}
+    for tried in facts.get("trials") or []:
+        found.setdefault(tried["architecture"], []).append(f"{tried['loss']:.3f} after {tried['steps']} steps")
+    furthest = sorted(found.items(), key=lambda one: (-len(one[1]), float(one[1][-1].split()[0])))
+    return [(name, ", ".join(losses)) for name, losses in furthest]
 
 
 def _tiles(run: Run) -> Iterator[tuple[str, str]]:

@@ -32,7 +32,7 @@ from idarts.search.relaxations import relaxed
 from idarts.search.round import Round, Stream, accuracy, spread
 from idarts.search.selecting import selected
 from idarts.search.selection import FORWARD_COST, largest, statistics_kept
-from idarts.search.trials import Build
+from idarts.search.trials import Build, Tried
 from idarts.spaces import Mixture, Supernet
 from idarts.tables import Table
 
@@ -83,6 +83,7 @@ class Search:
         self.budget = budget(net, settings, self._inputs)
         self.spectrum: Spectrum | None = None
         self.build: Build | None = None  # the network of an architecture, to be tried in a selection
+        self.tried: list[Tried] = []  # in the selection
         self.truth: Table | None = None  # only to be shown: no step and no selection looks at it
         self.number, self.weight_steps, self.bad_rounds = 0, 0, 0
         self.gradient_evaluations, self.seconds = 0.0, 0.0

@@ -141,6 +141,7 @@ def _result(
         "seed": settings.seed,
         "architecture": to_data(architecture),
         "argmax": as_text(search.current()),  # what α alone would say
+        "trials": [tried._asdict() | {"architecture": as_text(tried.architecture)} for tried in search.tried],
         "alpha": {name: alpha.tolist() for name, alpha in search.net.alpha.items()},
         "table": search.truth.query(architecture) if search.truth else None,
         "cost": search.budget.outcome(architecture, search.current()) if search.budget else None,

@@ -31,7 +31,9 @@ def selected(search: "Search", tell: Tell) -> tuple[Architecture, float]:
     judge = Judge(net, [next(search.valid) for _ in range(rule.batches)], score)
     if rule.rule == "trials":
         candidates = neighbours(net, rule, pick)
-        return by_trials(_trial(search, judge.batches, len(candidates)), candidates, rule.steps, tell)
+        trial = _trial(search, judge.batches, len(candidates))
+        found, cost, search.tried = by_trials(trial, candidates, rule.steps, tell)
+        return found, cost
     tell(rule.rule)
     if rule.rule == "perturbation":
         return by_perturbation(judge, rule, pick)

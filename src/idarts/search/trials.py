@@ -7,7 +7,7 @@ network one may decide whether it learns at all. Such things α cannot see, and 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -80,24 +80,33 @@ class Trial:
         return found if math.isfinite(found) else math.inf
 
 
+class Tried(NamedTuple):
+    """A candidate, how long it was trained, and its loss on validation batches then."""
+
+    architecture: Architecture
+    steps: int
+    loss: float
+
+
 def by_trials(
     trial: Trial, candidates: list[Architecture], steps: int, tell: Tell = lambda _: None
-) -> tuple[Architecture, float]:
+) -> tuple[Architecture, float, list[Tried]]:
     """Successive halving: the better half is tried again, twice as long, until one is left.
 
-    Also says what it cost, in gradient evaluations.
+    Also says what it cost, in gradient evaluations, and how every trial ended.
     """
-    cost = 0.0
+    cost, every = 0.0, []
     while len(candidates) > 1:
-        losses: list[float] = []
+        found: list[Tried] = []
         for candidate in candidates:
-            tell(f"trial {len(losses) + 1} of {len(candidates)}, {steps} steps each")
-            losses.append(trial(candidate, steps))
+            tell(f"trial {len(found) + 1} of {len(candidates)}, {steps} steps each")
+            found.append(Tried(candidate, steps, trial(candidate, steps)))
         cost += len(candidates) * (steps + FORWARD_COST * len(trial.valid))
-        order = sorted(range(len(candidates)), key=losses.__getitem__)
-        candidates = [candidates[place] for place in order[: len(candidates) // 2]]
+        best_first = sorted(found, key=lambda tried: tried.loss)
+        candidates = [tried.architecture for tried in best_first[: len(candidates) // 2]]
+        every += best_first
         steps *= 2
-    return candidates[0], cost
+    return candidates[0], cost, every
 
 
 def longest(candidates: int, steps: int) -> int:
