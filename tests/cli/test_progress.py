@@ -123,15 +123,16 @@ def test_how_the_selection_goes():
     console, search = terminal(), Pretended(1)
     with Progress(console=console) as progress:
         progress(*search.round())
-        progress.tell("trial 1 of 4, 10 steps each")
-        assert [line.split()[0] for line in screen(console)][-1] == "select"
+        progress.tell("selection: trial 1 of 4, 10 steps each")
+        assert [line.split()[0] for line in screen(console)][-1] == "now"
         assert "trial 1 of 4, 10 steps each" in "\n".join(screen(console))
     plain = Console(file=io.StringIO(), force_terminal=False)
     with Progress(console=plain) as progress:
         progress(*search.round())
         for number in range(1000):
-            progress.tell(f"trial {number + 1}")
-    assert plain.file.getvalue().splitlines()[1:] == ["selection: trial 1"]  # the others came within two seconds
+            progress.tell(f"selection: trial {number + 1}")
+        progress.tell("stopping after this round")
+    assert plain.file.getvalue().splitlines()[1:] == ["selection: trial 1", "stopping after this round"]  # within 2 s
 
 
 def test_it_is_refreshed_at_most_four_times_a_second():

@@ -5,11 +5,16 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
+from functools import partial
 
 import pytest
 
 from idarts.cli import main
+from idarts.errors import InputError
 from idarts.reproduce import EXPERIMENTS
+from idarts.runs.folder import locked
 
 
 def test_help_lists_the_experiments_with_a_line_each(capsys):
@@ -71,3 +76,55 @@ def test_an_interrupt_says_how_to_go_on_and_going_on_does(tables, tmp_path):
     found = (out / "results.csv").read_text()
     assert found.startswith(done)
     assert len(found.splitlines()) == 31
+
+
+def until(found, seconds=120.0):
+    """What is found in the end, or the test fails."""
+    deadline = time.monotonic() + seconds
+    while not (answer := found()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return answer
+
+
+def holder(run):
+    """Who works in a run's folder, or did so last; not we, who only look."""
+    text = (run / ".lock").read_text() if (run / ".lock").exists() else ""
+    return int(text) if text and int(text) != os.getpid() else None
+
+
+def free(run):
+    with suppress(InputError), locked(run, "run"):
+        return True
+    return False
+
+
+def test_searches_end_with_their_command_however_it_ends_and_the_same_command_goes_on(tables, tmp_path):
+    """Searches are halted when they begin, and let go when their command is gone: alone, they would reach a result."""
+    out = tmp_path / "out"
+    runs = [out / "runs" / f"gdas-{seed}" for seed in (1, 2)]
+    command = [sys.executable, "-m", "idarts", "reproduce", "table-1", "--methods", "gdas", "--preset", "smoke"]
+    command += ["--seeds", "2", "--jobs", "2", "--out", str(out), "--tables", str(tables)]
+    for number, code in ((signal.SIGKILL, -9), (signal.SIGINT, 130)):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            halted = []
+            try:
+                for run in runs:
+                    halted.append(until(partial(holder, run)))
+                    os.kill(halted[-1], signal.SIGSTOP)
+                process.send_signal(number)
+                if number == signal.SIGKILL:
+                    process.wait()
+                else:  # it says so when it has asked them to stop
+                    assert "goes on from here" in process.stdout.readline()
+            finally:
+                for pid in halted:
+                    os.kill(pid, signal.SIGCONT)
+            errors = process.communicate(timeout=120)[1]
+        assert process.returncode == code
+        assert "Traceback" not in errors
+        until(lambda: all(map(free, runs)))
+        assert not [run for run in runs if (run / "result.json").exists()]
+    again = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert again.stdout == f"{out}/index.html\n"
+    assert all((run / "result.json").exists() for run in runs)

@@ -10,7 +10,7 @@ import pytest
 from idarts.errors import InputError
 from idarts.reproduce import EXPERIMENTS, Request, reproduce
 from idarts.reproduce.published import COLUMNS, TABLE_1, TABLE_K
-from idarts.reproduce.searches import settings
+from idarts.reproduce.searches import search_jobs, settings
 
 # Two rounds on digits prove nothing of a search's quality, and may well warn of it.
 pytestmark = [
@@ -103,6 +103,22 @@ def test_equal_cost_ends_the_others_where_idarts_ended(tables, tmp_path):
     assert 0 <= spent["darts-first-order"] - spent["idarts"] < 2.01  # a round is not cut short
     config = json.loads((tmp_path / "out" / "runs" / "darts-first-order-1" / "config.json").read_text())
     assert config["gradient_evaluations"] == pytest.approx(spent["idarts"], abs=0.06)
+    assert "what a selection costs comes on top" in (tmp_path / "out" / "results.md").read_text()
+
+
+def test_at_equal_cost_a_selection_buys_the_other_method_no_rounds(tmp_path):
+    request = Request(tmp_path, "smoke", (1,))
+    dear = {"selection": {"rule": "trials", "samples": 2, "steps": 2, "batches": 1}}
+    for method, like in (("idarts", None), ("darts-first-order", "idarts")):
+        (job,) = search_jobs(request, "nas-bench-201", method, dear, lambda *_: [], method, like)
+        job.measure()
+    mine, other = (tmp_path / "runs" / f"{method}-1" for method in ("idarts", "darts-first-order"))
+    spent, others = (
+        [json.loads(line)["gradient_evaluations"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+        for run in (mine, other)
+    )
+    assert json.loads((mine / "result.json").read_text())["gradient_evaluations"] > spent[-1] + 2
+    assert others[-2] < spent[-1] <= others[-1]
 
 
 def test_an_unfinished_run_is_gone_on_with(tables, tmp_path):

@@ -97,8 +97,21 @@ def test_streams_are_taken_as_they_are(tmp_path):
         (lambda out: idarts.search(Sequence(), sums(40), batch=1000, out=out), "a batch of 1000 from 20"),
         (lambda out: idarts.search("nas-bench-2001", sums(40), out=out), "images"),
         (lambda out: idarts.search(Sequence(), (sums(40)[0], sums(30)[1]), out=out), "40 inputs with 30 targets"),
+        (lambda out: idarts.search(Sequence(), sums(40), device="cuda:7", out=out), "device says nothing of a model"),
+        (lambda out: idarts.search("nas-bench-201", sums(40), image=16, out=out), "image says nothing of data"),
+        (
+            lambda out: idarts.search(Sequence(), sums(40), batch=8, selection={"rule": "trials"}, out=out),
+            "no networks can be built",
+        ),
     ],
 )
 def test_mistakes(tmp_path, call, words):
     with pytest.raises(InputError, match=words):
         call(tmp_path / "run")
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_a_device_that_is_not_there_is_refused(tmp_path):
+    images = load("digits").train.images[:64], load("digits").train.labels[:64]
+    with pytest.raises(InputError, match="cuda:7"):
+        idarts.search("nas-bench-201", images, device="cuda:7", out=tmp_path / "run", rounds=1, channels=4, depth=1)

@@ -167,6 +167,33 @@ def test_rounds_that_are_not_finite_are_skipped_then_end_the_search(parts):
     assert torch.equal(search.a[0], settled)
 
 
+@pytest.mark.filterwarnings("ignore:a loss or the hypergradient was not finite")
+@pytest.mark.parametrize("method", ["random-nas", "enas"])
+def test_methods_without_hypergradients_end_as_well(parts, method):
+    search = begin(parts, method=method, rounds=20, hypergradient={"samples": 2})
+    good = search.valid
+
+    class Bad:
+        def __next__(self):
+            images, labels = next(good)
+            return images * math.nan, labels
+
+    search.valid = Bad()
+    with pytest.raises(NotFiniteError, match="5 rounds in a row"):
+        list(search.rounds())
+    assert not search.sound
+    kept = search.controller.parameters() if search.controller else search.a
+    assert all(parameter.isfinite().all() for parameter in kept)
+
+
+def test_what_is_not_in_the_relaxation_is_not_selected(parts):
+    search = begin(parts, rounds=1, none=False)
+    with torch.no_grad():
+        search.a[0][:, search.net.none] = 9.0
+    assert "none" not in str(search.current())
+    assert "none" not in str(search.select())
+
+
 def test_a_bad_training_batch_moves_nothing(parts):
     search = begin(parts, rounds=3, weights={"decay": 0.0, "momentum": 0.0, "nesterov": False})
     good, before = search.train, [p.detach().clone() for p in search.w]

@@ -20,6 +20,7 @@ from idarts.cli import main
 from idarts.data import load
 from idarts.errors import CollapseWarning
 from idarts.runs import checkpoint
+from idarts.runs.folder import clear
 
 SMALL = ["--preset", "smoke", "--channels", "4", "--batch", "16", "--rounds", "14", "--checkpoint-rounds", "2"]
 
@@ -107,6 +108,39 @@ def test_asked_to_stop_it_writes_a_checkpoint_and_says_how_to_continue(whole, tm
     assert log(out) == log(whole)
 
 
+def test_a_warm_up_says_so_and_can_be_stopped(tmp_path):
+    out, long = tmp_path / "run", ["--rounds", "1", "--weights.warmup", "60"]
+    whole = finish(tmp_path / "whole", *long)
+    assert whole.returncode == 0, whole.stderr
+    process = subprocess.Popen(
+        command(out, *long), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=one_thread()
+    )
+    assert any("warm-up: 0 of 60 weight steps" in line for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopping after this round" in errors
+    assert [path.name for path in (out / "checkpoints").iterdir()] == ["00000000.pt"]
+    done = finish(out, *long, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert log(out) == log(tmp_path / "whole")
+
+
+def test_a_second_signal_ends_at_once(tmp_path):
+    slow = ["--batch", "512", "--inner-steps", "2000"]  # a round of minutes
+    process = subprocess.Popen(
+        command(tmp_path / "run", *slow), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=one_thread()
+    )
+    while not (tmp_path / "run" / "metrics.jsonl").exists():
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert any("stopping after this round" in line for line in process.stderr)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert process.returncode == -signal.SIGTERM
+
+
 def test_a_selection_that_takes_a_while_says_so_and_can_be_stopped(tmp_path):
     out = tmp_path / "run"
     long = ["--rounds", "1", "--selection.rule", "trials", "--selection.samples", "4", "--selection.steps", "10"]
@@ -129,11 +163,31 @@ def _path():
     return {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
 
 
-def test_an_existing_run_is_not_overwritten_unasked(whole, capsys):
-    before = (whole / "result.json").read_bytes()
+def test_an_existing_run_is_not_overwritten_unasked_nor_for_nothing(whole, capsys):
+    before = {path.name: path.read_bytes() for path in whole.rglob("*") if path.is_file() and path.name != ".lock"}
     assert main(["search", *SMALL, "--out", str(whole)]) == 2
     assert "--resume" in capsys.readouterr().err
-    assert (whole / "result.json").read_bytes() == before
+    assert main(["search", *SMALL, "--out", str(whole), "--overwrite", "--data", "npz:nowhere.npz"]) == 2
+    capsys.readouterr()
+    after = {path.name: path.read_bytes() for path in whole.rglob("*") if path.is_file() and path.name != ".lock"}
+    assert after == before
+
+
+def test_what_is_overwritten_is_a_runs(tmp_path, capsys):
+    mine = {"config.json": '{"name": "a web site"}', "report.html": "mine"}
+    for name, text in mine.items():
+        (tmp_path / name).write_text(text)
+    assert main(["search", *SMALL, "--out", str(tmp_path), "--overwrite"]) == 2
+    assert "is no run" in capsys.readouterr().err
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == mine
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "config.json").write_text('{"checkpoint_rounds": 1}')
+    kept = [run / "checkpoints" / "teacher.pt", run / "evaluation.xlsx", run / "notes.txt"]
+    for path in kept:
+        path.write_text("mine")
+    clear(run)
+    assert sorted(path for path in run.rglob("*") if path.is_file()) == sorted(kept)
 
 
 def test_wrong_folders(tmp_path, capsys):

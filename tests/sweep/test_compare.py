@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -9,7 +10,9 @@ from scipy import stats
 
 from idarts.arch import parse, to_data
 from idarts.cli import main
+from idarts.sweep import plan
 from idarts.sweep.comparison import at_equal_cost, compare
+from idarts.sweep.conduct import _record
 from idarts.sweep.statistics import holm, paired, permutation, t_test
 
 CELL = to_data(parse("nas-bench-201:0"))
@@ -83,6 +86,20 @@ def test_text_page_and_table(runs, tmp_path, capsys):
     assert "92.00±1.00" in (out / "results.md").read_text()
 
 
+def test_a_folder_of_other_things_is_left_alone(runs, tmp_path, capsys):
+    site, out = tmp_path / "site", tmp_path / "page"
+    site.mkdir()
+    (site / "index.html").write_text("mine")
+    assert main(["compare", str(runs), "--out", str(site)]) == 2
+    said = capsys.readouterr().err
+    assert "site is there and holds no comparison; name a new folder with --out" in said
+    assert said.count("\n") == 1
+    assert [(path.name, path.read_text()) for path in site.iterdir()] == [("index.html", "mine")]
+    out.mkdir()  # an empty folder is as good as a new one, and a comparison may be made anew
+    for _ in range(2):
+        assert main(["compare", str(runs), "--out", str(out)]) == 0
+
+
 def test_settings_that_differ_make_groups_and_budgets_by_seed_do_not(tmp_path):
     for seed in (1, 2):
         for terms in (0, 2):
@@ -96,14 +113,37 @@ def test_settings_that_differ_make_groups_and_budgets_by_seed_do_not(tmp_path):
     assert any("several runs of a seed" in note for note in by_method.notes)
 
 
+def make_sweep(folder, **described):
+    """Finished runs of a plan, and what a sweep puts on record of it."""
+    planned = plan({"preset": "smoke", **described})
+    for name, config in planned.jobs.items():
+        make_run(folder / name, **json.loads(json.dumps(asdict(config))))
+    _record(folder, planned)
+    return folder
+
+
+def names(*folders, by=()):
+    return [group.name for group in compare(folders, by).groups]
+
+
 def test_a_sweeps_groups_have_the_names_of_its_file(tmp_path):
-    for seed in (1, 2):
-        make_run(tmp_path / f"nas-bench-201-idarts-slow-start-{seed}", seed=seed, weights={"warmup": 200, "rate": 0.01})
-        make_run(tmp_path / f"nas-bench-201-idarts-few-terms-{seed}", seed=seed, hypergradient={"terms": 0})
-    assert all("weights.warmup" in group.name for group in compare([tmp_path]).groups)
-    (tmp_path / "sweep.json").write_text('{"jobs": []}')
-    assert [group.name for group in compare([tmp_path]).groups] == ["few-terms", "slow-start"]
-    assert all("=" in group.name for group in compare([tmp_path], by=["weights.warmup"]).groups)
+    sets = {"slow-start": {"weights.warmup": 200, "weights.rate": 0.01}, "few-terms": {"hypergradient.terms": 0}}
+    starts = make_sweep(tmp_path / "starts", seeds=2, grid={"start": sets})
+    assert names(starts) == ["few-terms", "slow-start"]
+    assert names(starts, by=["weights.warmup"]) == ["weights.warmup=0", "weights.warmup=200"]
+    rates = make_sweep(tmp_path / "rates", grid={"alpha.rate": [1e-05, 1e-06]})
+    assert names(rates) == ["alpha.rate=1e-05", "alpha.rate=1e-06"]
+    methods = make_sweep(tmp_path / "methods", methods=["darts", "darts-first-order"], grid={"batch": [8, 9]})
+    both = ["darts batch=8", "darts batch=9", "darts-first-order batch=8", "darts-first-order batch=9"]
+    assert sorted(names(methods)) == both
+    assert sorted(names(rates, methods)) == sorted([*both, "idarts alpha.rate=1e-05", "idarts alpha.rate=1e-06"])
+
+
+def test_a_sweeps_groups_are_called_by_settings_where_its_record_has_no_parts(tmp_path):
+    rates = make_sweep(tmp_path / "rates", grid={"rate": {"low": {"alpha.rate": 1e-06}, "high": {"alpha.rate": 0.1}}})
+    for record in ({"jobs": list(json.loads((rates / "sweep.json").read_text())["jobs"])}, {"jobs": 3}, []):
+        (rates / "sweep.json").write_text(json.dumps(record))
+        assert names(rates) == ["alpha.rate=0.1", "alpha.rate=1e-06"]
 
 
 def test_what_cannot_be_compared_is_said(runs, tmp_path, capsys):

@@ -49,6 +49,7 @@ def test_a_failed_job_is_retried_and_reported_and_the_others_are_done(images, tm
     told = []
     failed = sweep(described, tmp_path / "out", jobs=1, threads=1, tell=told.append)
     bad = next(name for name in described.jobs if "no_such" in name)
+    assert told[0] == f"jobs: 2, 1 at a time; logs: {tmp_path / 'out' / 'logs'}"
     assert list(failed) == [bad]
     assert "/no/such.npz" in failed[bad]
     assert not any("trying again" in line for line in told)  # a mistake stays one
@@ -59,8 +60,10 @@ def test_a_failed_job_is_retried_and_reported_and_the_others_are_done(images, tm
     assert "1 of 2 jobs are done already" in told
     # With other settings the folder is another sweep's.
     other = plan(tiny(images, settings={**TINY["settings"], "data": images, "rounds": 3}, grid={"data": [images]}))
+    before = (tmp_path / "out" / "sweep.json").read_bytes()
     with pytest.raises(InputError, match="another rounds"):
         sweep(other, tmp_path / "out")
+    assert (tmp_path / "out" / "sweep.json").read_bytes() == before
 
 
 def test_interrupted_it_says_how_to_go_on_and_a_second_one_is_told(images, tmp_path):

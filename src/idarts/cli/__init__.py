@@ -70,44 +70,55 @@ def _run(arguments: list[str]) -> None:
         return
     arguments = [_with_underscores(argument) for argument in arguments]
     command = next((argument for argument in arguments if argument in COMMANDS), None)
-    parser, options = _parser(command, arguments)
+    parser = _parser(command, arguments)
     if not arguments:
         parser.print_help()
         return
     try:
         args = parser.parse_args(arguments)
     except ArgumentError as error:
-        raise InputError(_explained(_one_line(error), arguments, options)) from error
+        raise InputError(_explained(_one_line(error), _options(parser, arguments))) from error
     if command:
         import_module(COMMANDS[command][0]).run(args[command])
 
 
-def _parser(command: str | None, arguments: list[str]) -> tuple["ArgumentParser", list[str]]:
-    """The parser, and the options that the command has."""
+def _parser(command: str | None, arguments: list[str]) -> "ArgumentParser":
     from jsonargparse import ArgumentParser  # noqa: PLC0415 (keeps `import idarts` and `--version` quick)
 
-    options: list[str] = []
+    from idarts.cli.help import Help  # noqa: PLC0415
+
     parser = ArgumentParser(
         prog="idarts",
         exit_on_error=False,
         allow_abbrev=False,
         description="Search neural architectures by gradients (iDARTS), and trust what came out.",
         epilog="`idarts COMMAND --help` explains a command.",
+        formatter_class=Help,
     )
     parser.add_argument("--version", action="version", version=f"idarts {__version__}", help="show the version")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     if COMMANDS:
         commands = parser.add_subcommands(dest="command", required=True)
         for name, (module, summary) in COMMANDS.items():
-            subparser = ArgumentParser(description=summary, exit_on_error=False, allow_abbrev=False)
+            subparser = ArgumentParser(
+                description=summary, exit_on_error=False, allow_abbrev=False, formatter_class=Help
+            )
             commands.add_subcommand(name, subparser, help=summary)
             if name == command:
                 found = import_module(module)
                 found.add_arguments(subparser)
                 if hasattr(found, "set_defaults"):
                     found.set_defaults(subparser, arguments)
-                options = list(subparser._option_string_actions)
-    return parser, options
+    return parser
+
+
+def _options(parser: "ArgumentParser", arguments: list[str]) -> list[str]:
+    """The options of the innermost command that was typed."""
+    for argument in arguments:
+        commands = parser._subcommands_action
+        if commands and argument in commands.choices:
+            parser = commands.choices[argument]
+    return list(parser._option_string_actions)
 
 
 def _with_underscores(argument: str) -> str:
@@ -116,13 +127,12 @@ def _with_underscores(argument: str) -> str:
     return f"--{name[2:].replace('-', '_')}{equals}{value}" if name.startswith("--") else argument
 
 
-def _explained(message: str, arguments: list[str], options: list[str]) -> str:
+def _explained(message: str, options: list[str]) -> str:
     """An unknown option's nearest neighbour, where there is one."""
-    names = [argument.partition("=")[0] for argument in arguments if argument.startswith("--")]
-    for name in names:
-        if options and name not in options:
-            near = difflib.get_close_matches(name, options, n=1)
-            return f"unknown option {name}" + (f"; did you mean {near[0]}?" if near else "; --help lists all options")
+    unknown = re.search(r"unrecognized arguments: (--[^\s=]+)", message)
+    if unknown:
+        near = difflib.get_close_matches(unknown[1], options, n=1)
+        return f"unknown option {unknown[1]}" + (f"; did you mean {near[0]}?" if near else "; --help lists all options")
     found = re.fullmatch(r'Parser key "(.+?)": Expected an? (.+)\. Got value: (.*)', message)
     if found is None:
         return message

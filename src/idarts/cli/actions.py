@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 
 from jsonargparse import ArgumentParser, Namespace
 
+from idarts.cli.help import Help
+
 # action → one line of help, what it needs, what it does
 Actions = Mapping[str, tuple[str, Callable[[ArgumentParser], None], Callable[[Namespace], None]]]
 
@@ -12,7 +14,9 @@ def add_actions(parser: ArgumentParser, actions: Actions) -> None:
     """An action and what it needs."""
     commands = parser.add_subcommands(dest="action", required=True)
     for action, (summary, add, _) in actions.items():
-        subparser = ArgumentParser(description=f"{summary}.", exit_on_error=False, allow_abbrev=False)
+        subparser = ArgumentParser(
+            description=f"{summary}.", exit_on_error=False, allow_abbrev=False, formatter_class=Help
+        )
         commands.add_subcommand(action, subparser, help=summary)
         add(subparser)
 

@@ -4,10 +4,11 @@ import importlib
 import json
 import os
 import platform
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from idarts.errors import IdartsError, InputError
 from idarts.tables import BENCHMARKS
 from idarts.tables.places import PARQUET, VARIABLE, cache_folder
 
-REQUIRED = ("torch", "numpy", "jsonargparse", "rich", "PIL", "sklearn")
+MODULES = {"pillow": "PIL", "pyyaml": "yaml", "scikit-learn": "sklearn"}  # of packages with another name
 # extra → (module that it brings, what it is for)
 EXTRAS = {
     "report": ("jinja2", "reports and pages"),
@@ -70,7 +71,7 @@ def run(args: Namespace) -> None:
 def _required() -> Iterator[Finding]:
     yield Finding("versions", "idarts", "found", __version__)
     yield Finding("versions", "python", "found", platform.python_version())
-    for name in REQUIRED:
+    for name in required_modules(requires("idarts") or []):
         try:
             # Only looked for, not imported, where that takes long.
             module = importlib.import_module(name) if name in ("torch", "numpy") else find_spec(name)
@@ -81,6 +82,16 @@ def _required() -> Iterator[Finding]:
             yield Finding("versions", name, "broken", "not installed", "pip install idarts")
         elif name in ("torch", "numpy"):
             yield Finding("versions", name, "found", str(getattr(module, "__version__", "")))
+
+
+def required_modules(requirements: list[str]) -> list[str]:
+    """The modules of the packages that are required without any extra.
+
+    >>> required_modules(["torch<2.14,>=2.6", "pyyaml>=6", "jinja2>=3.1; extra == 'report'"])
+    ['torch', 'yaml']
+    """
+    names = [re.split(r"[^\w.-]", line, maxsplit=1)[0].lower() for line in requirements if "extra ==" not in line]
+    return [MODULES.get(name, name.replace("-", "_")) for name in names]
 
 
 def _machine() -> Iterator[Finding]:

@@ -52,7 +52,7 @@ class Progress:
         self.first: _Moment | None = None  # not of round 1 in a resumed run
         self.latest: tuple[_Moment, Any, Any] | None = None
         self.live: Live | None = None
-        self.telling = False
+        self.telling: str | None = None  # of what it told last, if that was no round
 
     def __enter__(self) -> Self:
         if self.console.is_interactive and self.console.is_terminal:
@@ -77,7 +77,7 @@ class Progress:
         now = _Moment(time.monotonic(), found.number, work.used())
         ends = now.share >= 1 or found.number >= work.total or self.first is None
         self.first = self.first or now
-        self.latest = now, found, work
+        self.latest, self.telling = (now, found, work), None
         if now.time - self.shown < (VIEW_SECONDS if self.live else LINE_SECONDS) and not ends:
             return
         self.shown = now.time
@@ -88,18 +88,18 @@ class Progress:
             print(self._line(now, found, work), file=self.console.file, flush=True)
 
     def tell(self, said: str) -> None:
-        """How the selection goes, once the rounds are over."""
-        now = time.monotonic()
-        if self.telling and now - self.shown < (VIEW_SECONDS if self.live else LINE_SECONDS):
+        """How that goes which is no round: a warm-up, a selection."""
+        now, kind = time.monotonic(), said.partition(":")[0]
+        if kind == self.telling and now - self.shown < (VIEW_SECONDS if self.live else LINE_SECONDS):
             return
-        self.shown, self.telling = now, True
+        self.shown, self.telling = now, kind
         if self.live:
             view = self._view(*self.latest) if self.latest else Table.grid(padding=(0, 2))
-            view.add_row("select", said)
+            view.add_row("now", said)
             self.live.start()
             self.live.update(view, refresh=True)
         else:
-            print(f"selection: {said}", file=self.console.file, flush=True)
+            print(said, file=self.console.file, flush=True)
 
     def _left(self, now: "_Moment") -> float | None:
         """Seconds, if the rest of the budget goes as it went since the first round."""

@@ -1,20 +1,13 @@
 """`idarts reproduce`: the paper's tables and figures as commands."""
 
-import json
-import os
 import shlex
-import signal
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from types import FrameType
 
 from jsonargparse import ArgumentParser, Namespace
 
-from idarts.arch.files import write_whole
 from idarts.cli.progress import Progress
 from idarts.errors import IdartsError, InputError
 from idarts.reproduce import EXPERIMENTS, Request, reproduce
@@ -22,6 +15,9 @@ from idarts.reproduce.frame import PRESETS
 from idarts.reproduce.table_1 import METHODS
 from idarts.search.run import RunConfig
 from idarts.search.run import run as run_search
+from idarts.sweep.conduct import cores, terminated_as_interrupted
+from idarts.sweep.engines import Call, local
+from idarts.sweep.job import Outcome, work
 
 _NO_SEARCH = "table-hypergradients"
 
@@ -46,7 +42,7 @@ def _add_options(parser: ArgumentParser, name: str) -> None:
     parser.add_argument("--jobs", type=int, default=1, help="searches at a time, each in a process of its own")
     if name == "table-1":
         parser.add_argument("--methods", type=str, help=f"rows, separated by commas (default: {','.join(METHODS)})")
-        equal = "end every search after as many gradient evaluations as iDARTS takes"
+        equal = "end the rounds of every search after as many gradient evaluations as those of iDARTS take"
         parser.add_argument("--equal_cost", action="store_true", help=equal)
 
 
@@ -58,7 +54,6 @@ def run(args: Namespace) -> None:
         raise InputError(f"--jobs is {jobs}, expected at least 1")
     tables, methods = options.get("tables"), options.get("methods")
     out = Path(options.out or f"reproduce/{name}-{options.preset}")
-    processes = _Processes(jobs)
     request = Request(
         out=out,
         preset=options.preset,
@@ -66,11 +61,13 @@ def run(args: Namespace) -> None:
         tables=Path(tables) if tables else None,
         methods=tuple(methods.split(",")) if methods else None,
         equal_cost=options.get("equal_cost", False),
-        search=_search_here if jobs == 1 else processes.search,
+        search=_search_here,
         parallel=jobs,
     )
     try:
-        with processes.stopped_with_us():
+        with terminated_as_interrupted(), local() as call:
+            if jobs > 1:
+                request = replace(request, search=partial(_search_there, call, max(1, cores() // jobs)))
             page = reproduce(name, request, lambda line: print(line, file=sys.stderr, flush=True))
     except KeyboardInterrupt:
         print(f"stopped; what is finished is in {out}, and the same command goes on from here:")
@@ -109,41 +106,11 @@ def _search_here(settings: RunConfig, folder: Path, resume: bool) -> None:
         run_search(settings, folder, resume=resume, watch=progress, tell=progress.tell)
 
 
-class _Processes:
-    """Searches in processes of their own, which share the cores, and which end with us."""
-
-    def __init__(self, number: int) -> None:
-        self.threads = max(1, (os.cpu_count() or 1) // number)
-        self.running: list[subprocess.Popen[bytes]] = []
-
-    def search(self, settings: RunConfig, folder: Path, resume: bool) -> None:
-        config = folder.parent / f"{folder.name}.json"
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(config, json.dumps(asdict(settings)).encode())
-        command = [sys.executable, "-m", "idarts", "search", "--config", str(config), "--out", str(folder)]
-        environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads)}
-        with (folder.parent / f"{folder.name}.log").open("ab") as log:
-            process = subprocess.Popen(
-                [*command, *(["--resume"] if resume else [])], env=environment, stdout=log, stderr=log
-            )
-            self.running.append(process)
-            code = process.wait()
-        if code:
-            raise IdartsError(f"the search ended with code {code}; {log.name} says why")
-
-    @contextmanager
-    def stopped_with_us(self) -> Iterator[None]:
-        """A signal to us is one to them: each writes a checkpoint and ends."""
-
-        def stop(_: int, __: FrameType | None) -> None:
-            for process in self.running:
-                if process.poll() is None:
-                    process.send_signal(signal.SIGINT)
-            raise KeyboardInterrupt
-
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+def _search_there(call: Call, threads: int, settings: RunConfig, folder: Path, _: bool) -> None:
+    """A search in a process of its own, which goes on with what it finds in the folder, and ends with us."""
+    log = folder.parent / f"{folder.name}.log"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    paths = {"folder": str(folder.resolve()), "log": str(log.resolve())}
+    outcome: Outcome = call(work, {**paths, "settings": asdict(settings), "threads": threads})
+    if outcome.failure:
+        raise IdartsError(f"{outcome.failure}; {log} says more")

@@ -4,26 +4,34 @@ import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml  # type: ignore[import-untyped]
 from jsonargparse import ArgumentParser, Namespace
 
+from idarts.cli.help import explain
 from idarts.errors import InputError
 from idarts.search.config import dotted
 
 Settings = TypeVar("Settings")
+FACTS = "choices"  # what a run's config.json has beside its settings
 
 
 def add_run_arguments(parser: ArgumentParser, kind: type, presets: Mapping[str, Any], folder: str) -> None:
     """Where to write, how to go on, and every field of the settings."""
-    parser.add_argument("--config", action="config", help="YAML file of settings; --print-config makes one")
+    parser.add_argument(
+        "--config", action="config", help="YAML file of settings; --print-config makes one", metavar="FILE"
+    )
     named = ", ".join(presets)
     parser.add_argument("--preset", metavar="NAME", help=f"named settings, which other options change: {named}")
-    parser.add_argument("--out", help=f"folder of the run (default: runs/{folder})")
+    parser.add_argument("--out", metavar="FOLDER", help=f"folder of the run (default: runs/{folder})")
     parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint in the folder")
     parser.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
     parser.add_class_arguments(kind, as_group=False)
+    explain(parser, kind)
+    parser._option_string_actions["--print_config"].help = "print all settings as YAML, and exit"
 
 
 def chosen(what: str, name: str | None, known: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -41,23 +49,55 @@ def chosen(what: str, name: str | None, known: Mapping[str, dict[str, Any]]) -> 
     )
 
 
-def layer(parser: ArgumentParser, kind: type, arguments: list[str], *layers: Mapping[str, Any]) -> None:
+def layer(parser: ArgumentParser, arguments: list[str], *layers: Mapping[str, Any]) -> None:
     """Defaults in layers, the later above the earlier; above them a resumed run's own, then files and options."""
     for settings in layers:
         parser.set_defaults(dotted(settings))
     out = typed("--out", arguments)
     if "--resume" in arguments and out:
-        parser.set_defaults(dotted(_begun_with(Path(out), kind)))
+        parser.set_defaults(_begun_with(Path(out, "config.json"), parser))
 
 
-def _begun_with(out: Path, kind: type) -> dict[str, Any]:
+def _begun_with(file: Path, parser: ArgumentParser) -> dict[str, Any]:
     """The settings in a run's folder; what is wrong with the folder is told later, when it is claimed."""
     try:
-        found = json.loads((out / "config.json").read_text())
+        found = json.loads(file.read_text())
     except (OSError, ValueError):
         return {}
-    names = {field.name for field in fields(kind)}
-    return {name: value for name, value in found.items() if name in names} if isinstance(found, dict) else {}
+    return _known(file, found, parser) if isinstance(found, dict) else {}
+
+
+def given(name: str, parser: ArgumentParser, arguments: list[str]) -> str | None:
+    """A setting that stands for others, as it was typed, or else as the last file of settings has it."""
+    files = [_read(file, parser).get(name) for file in _all_typed("--config", arguments)]
+    values = [*files, typed(f"--{name}", arguments)]
+    return next((str(value) for value in reversed(values) if value is not None), None)
+
+
+def _read(file: str, parser: ArgumentParser) -> dict[str, Any]:
+    """A file of settings, groups as dotted names."""
+    try:
+        found = yaml.safe_load(Path(file).read_text())
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"--config {file} cannot be read: {getattr(error, 'strerror', error)}") from None
+    except yaml.YAMLError as error:
+        where = f" in line {error.problem_mark.line + 1}" if getattr(error, "problem_mark", None) else ""
+        raise InputError(f"--config {file} is no YAML{where}; --print-config makes such a file") from None
+    if not isinstance(found, dict):
+        raise InputError(f"--config {file} has no settings; --print-config makes such a file")
+    return _known(file, found, parser)
+
+
+def _known(file: Path | str, found: dict[str, Any], parser: ArgumentParser) -> dict[str, Any]:
+    known = {action.dest for action in parser._actions}
+    settings = dotted({name: value for name, value in found.items() if name != FACTS})
+    for name in settings:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise InputError(
+                f"{file}: unknown setting {name!r}; " + (f"did you mean {near[0]}?" if near else "--help lists all")
+            )
+    return settings
 
 
 def record(kind: type[Settings], args: Namespace) -> Settings:
@@ -78,9 +118,19 @@ def typed(option: str, arguments: list[str]) -> str | None:
     >>> typed("--out", ["search", "--out=runs/1"]), typed("--out", ["search"])
     ('runs/1', None)
     """
-    for position, argument in enumerate(arguments):
-        if argument == option and position + 1 < len(arguments):
-            return arguments[position + 1]
-        if argument.startswith(f"{option}="):
-            return argument.partition("=")[2]
-    return None
+    return next(reversed(_all_typed(option, arguments)), None)
+
+
+def _all_typed(option: str, arguments: list[str]) -> list[str]:
+    separate = [after for argument, after in pairwise(arguments) if argument == option]
+    return separate + [argument.partition("=")[2] for argument in arguments if argument.startswith(f"{option}=")]
+
+
+def run_name(space: str, method: str, data: str, seed: int) -> str:
+    """A folder's name for a search.
+
+    >>> run_name("darts", "idarts", "folder:/pets/cats", 3)
+    'darts-idarts-pets-cats-3'
+    """
+    data = data.removeprefix("folder:").removeprefix("npz:").strip("/.").replace("/", "-")
+    return f"{space}-{method}-{data}-{seed}".replace(":", "-")

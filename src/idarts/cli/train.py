@@ -7,7 +7,7 @@ from jsonargparse import ArgumentParser, Namespace
 
 from idarts.arch.forms import FORMS
 from idarts.cli.progress import TRAINING, Progress
-from idarts.cli.settings import add_run_arguments, chosen, layer, record, typed
+from idarts.cli.settings import add_run_arguments, chosen, given, layer, record
 from idarts.runs import Interrupted
 from idarts.train.config import TrainConfig
 from idarts.train.presets import PRESETS
@@ -19,11 +19,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     """What to train, where to write, how to go on, and every field of the settings."""
     parser.add_argument("arch", nargs="?", type=str, metavar="ARCH", help=f"what to train: {FORMS}")
     add_run_arguments(parser, TrainConfig, PRESETS, "train-ARCH-DATA-SEED")
+    parser.usage = "idarts train ARCH [--preset NAME] [--config FILE] [--out FOLDER] [--SETTING VALUE ...]"
 
 
 def set_defaults(parser: ArgumentParser, arguments: list[str]) -> None:
     """A preset's values stand below a file's and the command line's."""
-    layer(parser, TrainConfig, arguments, chosen("preset", typed("--preset", arguments), PRESETS))
+    layer(parser, arguments, chosen("preset", given("preset", parser, arguments), PRESETS))
 
 
 def run(args: Namespace) -> None:

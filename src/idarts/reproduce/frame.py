@@ -20,7 +20,7 @@ from idarts.arch.files import write_whole
 from idarts.errors import IdartsError, InputError
 from idarts.reproduce.page import Section, require_jinja, write_page
 from idarts.reproduce.store import Row, Store
-from idarts.runs.folder import LOCK, locked
+from idarts.runs.folder import locked, require_own
 from idarts.search.run import RunConfig, run
 
 PRESETS = ("paper", "cpu", "smoke")
@@ -114,15 +114,14 @@ def _measured(
             tell(f"[{number}/{len(jobs)}] {job.name}")
             yield job, _attempt(job)
         return
-    for stage in sorted({job.stage for job in jobs}):
-        with ThreadPoolExecutor(request.parallel) as pool:
+    pool = ThreadPoolExecutor(request.parallel)
+    try:
+        for stage in sorted({job.stage for job in jobs}):
             futures = {pool.submit(_attempt, job): job for job in jobs if job.stage == stage}
-            try:
-                for future in as_completed(futures):
-                    yield futures[future], future.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+    finally:  # at an interrupt, whoever gave us `search` stops what runs: nobody waits for it here
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _attempt(job: Job) -> Sequence[Row] | Exception:
@@ -140,8 +139,7 @@ def _claimed(name: str, request: Request) -> Iterator[None]:
     """The folder, for this experiment and this process alone."""
     record: dict[str, Any] = {"experiment": name, "preset": request.preset, "equal_cost": request.equal_cost}
     path, elsewhere = request.out / _RECORD, "name a new folder with --out"
-    if request.out.is_dir() and not path.exists() and any(found.name != LOCK for found in request.out.iterdir()):
-        raise InputError(f"{request.out} is there and holds no experiment; {elsewhere}")
+    require_own(request.out, _RECORD, "experiment")
     with locked(request.out, "experiment"):
         if path.exists():
             before = _read(path)

@@ -64,7 +64,7 @@ def settings(request: Request, space: str, method: str, seed: int, changes: Laye
 
 
 def at_cost(config: RunConfig, gradient_evaluations: float) -> RunConfig:
-    """The same search, ended by its gradient evaluations; a round costs at least one.
+    """The same search, its rounds ended by their gradient evaluations; a round costs at least one.
 
     >>> at_cost(RunConfig(), 250.5).rounds
     251
@@ -98,18 +98,21 @@ def search_jobs(
     method: str = "idarts",
     like: str | None = None,
 ) -> list[Job]:
-    """One job for each seed; `like` names the label whose run of the same seed sets the gradient evaluations."""
+    """One job for each seed; `like` names the label whose run of the same seed sets the rounds' gradient evaluations.
+
+    Both pay for their selections on top of that: a rule's cost is no reason for the other to have more rounds.
+    """
 
     def job(seed: int) -> Job:
         def measure() -> Sequence[Row]:
             config = settings(request, space, method, seed, changes)
             if like:
-                budget = json.loads((request.out / "runs" / f"{like}-{seed}" / RESULT).read_text())
-                config = at_cost(config, budget["gradient_evaluations"])
+                other = json.loads((request.out / "runs" / f"{like}-{seed}" / RESULT).read_text())
+                config = at_cost(config, other["metrics"]["gradient_evaluations"])  # of the last round
             result, folder = searched(request, label, config)
             return rows(result, folder, seed)
 
-        made_of = {"layers": _known_layers(request, space, method, changes), "like": like}
+        made_of = {"layers": _known_layers(request, space, method, changes), "like": like and f"rounds of {like}"}
         return Job(f"{label}-{seed}", made_of, measure, stage=1 if like else 0)
 
     return [job(seed) for seed in request.seeds]

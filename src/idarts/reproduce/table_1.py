@@ -80,7 +80,8 @@ def _show(rows: list[Row], request: Request) -> list[Section]:
         if method in TABLE_1:
             lines.append(["  published", "", *TABLE_1[method], "", ""])
     budget = (
-        "Every search ends after as many gradient evaluations as iDARTS's of the same seed took."
+        "A search's rounds end after as many gradient evaluations as the rounds of iDARTS took with the same seed; "
+        "what a selection costs comes on top, and is in the column."
         if request.equal_cost
         else "All searches see the training images equally often (equal epochs); --equal-cost counts gradients."
     )

@@ -1,6 +1,7 @@
 """Some work, from its first round to its result: logged, checkpointed, stopped by signals, gone on with."""
 
 import json
+import math
 import signal
 import time
 import warnings
@@ -16,13 +17,14 @@ from idarts.distributed import any_of, joined, on_first, rank, restarted, wait_f
 from idarts.errors import IdartsError, InputError, NotFiniteError
 from idarts.runs import checkpoint
 from idarts.runs.events import watch_events
-from idarts.runs.folder import as_json, claimed, read_config, read_log
+from idarts.runs.folder import as_json, claimed, clear, read_config, read_log
 
 
 class Work(Protocol):
     """What goes round by round, with a state that can be saved between them: a search, a training."""
 
     number: int  # of the round it stands at
+    tell: "Tell"  # to be called now and then in what takes long and is no round; it may end the work
 
     @property
     def sound(self) -> bool: ...  # else its state is not worth a checkpoint
@@ -50,7 +52,7 @@ class Job:
 
     work: Work
     entry: Callable[[Any], dict[str, Any]]  # what the log says of a round
-    result: Callable[[list[dict[str, Any]], "Tell"], dict[str, Any]]  # what remains at the end, from the whole log
+    result: Callable[[list[dict[str, Any]]], dict[str, Any]]  # what remains at the end, from the whole log
     kind: str = "search"
     facts: dict[str, Any] | None = None  # beside the settings in config.json
 
@@ -69,7 +71,7 @@ class Options(TypedDict, total=False):
     resume: bool  # the run in the folder is to be gone on with
     overwrite: bool  # it may go: no run is overwritten unasked
     watch: Watch | None  # is told of every round, with the work
-    tell: Tell | None  # hears in a few words how the making of the result goes
+    tell: Tell | None  # hears in a few words how that goes which is no round: a warm-up, a selection
 
 
 def conduct(prepare: Callable[[], Job], settings: Any, out: Path, **options: Unpack[Options]) -> list[dict[str, Any]]:
@@ -79,27 +81,26 @@ def conduct(prepare: Callable[[], Job], settings: Any, out: Path, **options: Unp
     """
     resume, overwrite = options.get("resume", False), options.get("overwrite", False)
     watch, tell = options.get("watch"), options.get("tell")
-    with joined(), _owned(out, resume, overwrite) as begun, _asked_to_stop() as asked:
+    with joined(), _owned(out, resume, overwrite) as begun, _asked_to_stop(tell) as asked:
         job = prepare()
         wait_for_all()
         if begun:
             _go_on(job, out, settings)
         else:
-            facts = {**asdict(settings), **(job.facts or {})}
-            on_first(lambda: write_whole(out / "config.json", as_json(facts)))
+            on_first(lambda: _begin(out, {**asdict(settings), **(job.facts or {})}))
+        job.work.tell = _pulse(job, out, asked, tell)
         _rounds(job, settings, out, asked, watch)
         log, ended = on_first(lambda: read_log(out)), time.monotonic()
-
-        def pulse(said: str) -> None:
-            if any(any_of(bool(asked))):
-                raise Interrupted(job.work.number)
-            if tell and rank() == 0:
-                tell(said)
-
-        found = job.result(log, pulse)  # which may take a while, too: a selection, a last look at the test images
+        found = job.result(log)  # which may take a while, too: a selection, a last look at the test images
         found["seconds"] = round((float(log[-1]["seconds"]) if log else 0.0) + time.monotonic() - ended, 3)
         on_first(lambda: write_whole(out / "result.json", as_json(found)))
         return log
+
+
+def _begin(out: Path, facts: dict[str, Any]) -> None:
+    """Only now, when the new run is known to be possible, an old one goes."""
+    clear(out)
+    write_whole(out / "config.json", as_json(facts))
 
 
 @contextmanager
@@ -116,6 +117,20 @@ def _owned(out: Path, resume: bool, overwrite: bool) -> Iterator[bool]:
             return begun
 
         yield on_first(claim)
+
+
+def _pulse(job: Job, out: Path, asked: list[int], tell: Tell | None) -> Tell:
+    """What work calls between rounds. Before the first one it is worth a checkpoint; after the last, there is one."""
+
+    def pulse(said: str) -> None:
+        if any(any_of(bool(asked))):
+            if not job.work.number:
+                _save(job, out)
+            raise Interrupted(job.work.number)
+        if tell and rank() == 0:
+            tell(said)
+
+    return pulse
 
 
 def _rounds(job: Job, settings: Settings, out: Path, asked: list[int], watch: Watch | None) -> None:
@@ -146,11 +161,17 @@ def _on_record(job: Job, out: Path) -> Iterator[Callable[[Any], None]]:
     with (out / "metrics.jsonl").open("a") as file, watch_events(out) as events:
 
         def record(found: Any) -> None:
-            file.write(json.dumps({**job.entry(found), "seconds": round(time.monotonic() - started, 3)}) + "\n")
+            entry = {name: _number(value) for name, value in job.entry(found).items()}
+            file.write(json.dumps({**entry, "seconds": round(time.monotonic() - started, 3)}) + "\n")
             file.flush()
             events(found, job.work)
 
         yield record
+
+
+def _number(value: Any) -> Any:
+    """JSON knows no number that is not finite."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _save(job: Job, out: Path) -> None:
@@ -205,12 +226,15 @@ def _pointing_back(out: Path, kind: str) -> Iterator[None]:
 
 
 @contextmanager
-def _asked_to_stop() -> Iterator[list[int]]:
-    """A list that is no longer empty once SIGINT or SIGTERM came."""
+def _asked_to_stop(tell: Tell | None) -> Iterator[list[int]]:
+    """A list that is no longer empty once SIGINT or SIGTERM came; a second one is not waited with."""
     asked: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:
         asked.append(number)
+        signal.signal(number, before[signal.Signals(number)] or signal.SIG_DFL)
+        if tell and rank() == 0:
+            tell("stopping after this round; the same signal again ends at once")
 
     try:
         before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}

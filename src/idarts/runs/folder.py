@@ -11,14 +11,14 @@ from typing import Any
 from idarts.errors import InputError
 
 LOCK = ".lock"
-# What runs, and the commands that look at them, leave in a folder.
+# What runs, and the commands that look at them, leave in a folder; the settings go last.
 MADE = (
-    "checkpoints/*.pt",
+    f"checkpoints/{'[0-9]' * 8}.pt",
     "events.out.tfevents.*.idarts",
     "metrics.jsonl",
     "result.json",
-    "model/*",
-    "evaluation.*",
+    *(f"model/{name}" for name in ("config.json", "model.safetensors", "model.onnx", "model.pt2")),
+    *(f"{place}evaluation.{kind}" for place in ("", "model/") for kind in ("json", "html")),
     "report.html",
     "config.json",
 )
@@ -26,8 +26,8 @@ MADE = (
 
 @contextmanager
 def claimed(out: Path, resume: bool, overwrite: bool) -> Iterator[None]:
-    """The folder, for this process alone; an existing run is never overwritten unasked."""
-    there = (out / "config.json").exists()
+    """The folder, for this process alone; what is in it stays, and an existing run needs a word to be there."""
+    there = _is_run(out)
     if resume and not there:
         raise InputError(f"{out} holds no run to resume; leave out --resume to begin one")
     if there and not resume and not overwrite:
@@ -35,9 +35,24 @@ def claimed(out: Path, resume: bool, overwrite: bool) -> Iterator[None]:
     if out.exists() and not there and (not out.is_dir() or any(not p.name.startswith(".") for p in out.iterdir())):
         raise InputError(f"{out} is there and is no run; name a new folder with --out")
     with locked(out, "run"):
-        if overwrite:
-            _clear(out)
         yield
+
+
+def _is_run(out: Path) -> bool:
+    """Whether a folder's settings are those of a run; where they are broken, the lock beside them says so."""
+    try:
+        found = json.loads((out / "config.json").read_text())
+    except OSError:
+        return False
+    except ValueError:
+        return (out / LOCK).exists()
+    return isinstance(found, dict) and "checkpoint_rounds" in found
+
+
+def require_own(out: Path, record: str, kind: str) -> None:
+    """Refuse a folder with other things in it: it is new, empty, or holds what its `record` tells."""
+    if out.is_dir() and not (out / record).exists() and any(found.name != LOCK for found in out.iterdir()):
+        raise InputError(f"{out} is there and holds no {kind}; name a new folder with --out")
 
 
 @contextmanager
@@ -63,7 +78,8 @@ def locked(out: Path, kind: str) -> Iterator[None]:
         yield
 
 
-def _clear(out: Path) -> None:
+def clear(out: Path) -> None:
+    """Take away what a run has left in its folder, and nothing else."""
     for pattern in MADE:
         for path in out.glob(pattern):
             path.unlink(missing_ok=True)

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from idarts.data import Batches, load, split
+from idarts.data import CIFAR, NONE, Batches, load, split
 from idarts.data.record import Images, LazyImages
 from idarts.distributed import share
 from idarts.errors import InputError
+from idarts.runs import device_named
 from idarts.search.config import METHODS, changed
 from idarts.search.loop import Search
 from idarts.search.relaxations import RELAXATIONS
@@ -41,7 +42,8 @@ def search(
 
     `train` and `valid` are `(x, y)` tensors, parts of `idarts.data`, torch `Dataset`s of images, or streams of batches;
     without `valid` one half of `train` is kept for α. `loss` takes outputs and targets: any task will do. All settings
-    of `idarts search` are keywords, groups as dicts: `rounds=50, alpha={"rate": 0.01}`.
+    of `idarts search` are keywords, groups as dicts: `rounds=50, alpha={"rate": 0.01}`; images are cropped and flipped
+    only with `augment=True`.
 
     >>> import tempfile
     >>> from idarts import Choice
@@ -56,7 +58,8 @@ def search(
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
     name = what if isinstance(what, str) else "choice" if not isinstance(what, Supernet) else type(what).__name__
-    config: RunConfig = changed(RunConfig(space=name, method=method, data="python"), METHODS[method])
+    _require_used(settings, isinstance(what, str))
+    config: RunConfig = changed(RunConfig(space=name, method=method, data="python", augment=False), METHODS[method])
     config = changed(config, settings)
     folder = Path(out) if out is not None else Path("runs", f"{name}-{method}-{config.seed}")
 
@@ -64,13 +67,22 @@ def search(
         torch.manual_seed(config.seed)
         first, second = _parts(what, train, valid, config)
         net, build = _net(what, first, config)
-        inner, outer = (_stream(part, config, which) for which, part in enumerate((first, second)))
+        device = net.architecture_parameters()[0].device
+        inner, outer = (_stream(part, config, which, device) for which, part in enumerate((first, second)))
         described = {"batches of train": len(inner), "batches of valid": len(outer)}
         found = Search(net, inner, outer, config, loss)
         found.build = build
         return found, described
 
     return conduct(prepare, config, folder, resume=resume, overwrite=overwrite, watch=watch)
+
+
+def _require_used(settings: dict[str, Any], named: bool) -> None:
+    """Refuse what would do nothing: data and models of one's own are as large, and where, they are."""
+    unused = ("data", "data_root", "image") if named else ("data", "data_root", "image", "device", "depth", "channels")
+    for name in unused:
+        if name in settings:
+            raise InputError(f"{name} says nothing of {'data' if named else 'a model'} of your own; leave it out")
 
 
 def _net(what: "str | nn.Module", part: Any, config: RunConfig) -> tuple[Supernet, Build | None]:
@@ -86,7 +98,8 @@ def _net(what: "str | nn.Module", part: Any, config: RunConfig) -> tuple[Superne
     classes = int(part.labels.max()) + 1
     macro = found.macro.changed(depth=config.depth, channels=config.channels, classes=classes, image=height)
     net = found.supernet(macro, in_channels=channels, relaxation=RELAXATIONS[config.relaxation](0.0))
-    return net, builder(macro, found.macro.depth, channels, torch.device("cpu"))
+    device = device_named(config.device)
+    return net.to(device), builder(macro, found.macro.depth, channels, device)
 
 
 def _parts(what: "str | nn.Module", train: Data, valid: Data, config: RunConfig) -> tuple[Any, Any]:
@@ -111,10 +124,11 @@ def _parts(what: "str | nn.Module", train: Data, valid: Data, config: RunConfig)
     return (x[inner], y[inner]), (x[outer], y[outer])
 
 
-def _stream(part: Any, config: RunConfig, which: int) -> Stream:
+def _stream(part: Any, config: RunConfig, which: int, device: torch.device) -> Stream:
     seed, shared = 2 * config.seed + which, share(config.batch)
     if isinstance(part, Images | LazyImages):
-        return Batches(part, config.batch, seed=seed, share=shared)
+        augment = CIFAR if config.augment else NONE
+        return Batches(part, config.batch, seed=seed, augment=augment, device=device, share=shared)
     found: Stream = part if _is_stream(part) else TensorBatches(part[0], part[1], config.batch, seed)
     return found if shared[1] == 1 else Piece(found, shared)
 

@@ -1,9 +1,12 @@
-"""The settings of a search, as plain data. The defaults are the paper's, but for γ and the curvature it follows."""
+"""The settings of a search, as plain data. The defaults are the paper's, but for γ and the curvature it follows.
+
+What stands below a setting is its explanation, in `idarts search --help`, too.
+"""
 
 import difflib
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal, get_args, get_origin
 
 from idarts.errors import InputError
 from idarts.hypergrad import FirstOrder, Method, Neumann
@@ -18,13 +21,21 @@ class Weights:
     """SGD on the supernet's weights w, its learning rate falling by a cosine over the budget."""
 
     rate: float = 0.025
+    """learning rate at the beginning"""
     last_rate: float = 0.001
+    """learning rate at the end"""
     momentum: float = 0.9
+    """momentum"""
     nesterov: bool = True
+    """whether the momentum is Nesterov's"""
     decay: float = 5e-4
-    clip: float = 5.0  # largest norm of a gradient; 0 clips nothing
-    warmup: int = 0  # weight steps before the first α step
-    relaxation: Relaxed | None = None  # where weights are trained otherwise than α
+    """weight decay"""
+    clip: float = 5.0
+    """largest norm of a gradient; 0 clips nothing"""
+    warmup: int = 0
+    """weight steps before the first α step"""
+    relaxation: Relaxed | None = None
+    """where weights are trained otherwise than α: one of those of --relaxation"""
 
 
 @dataclass(frozen=True)
@@ -32,24 +43,32 @@ class Alpha:
     """Adam on the architecture parameters α."""
 
     rate: float = 3e-4
+    """learning rate"""
     betas: tuple[float, float] = (0.5, 0.999)
+    """shares of the old in the running means of the gradient and its square"""
     decay: float = 1e-3
+    """weight decay"""
 
 
 @dataclass(frozen=True)
 class Hypergradient:
-    """How α's gradient is taken: K terms of the series with γ a number, the weights' `rate`, or `auto`.
-
-    Where `order` is `none`, α stays as it is; `reinforce` trains a controller that draws paths, as ENAS does.
-    """
+    """How α's gradient is taken: by K terms of the Neumann series with step γ."""
 
     order: Literal["none", "first", "implicit", "reinforce"] = "implicit"
+    """`first` leaves the implicit part out; `none` leaves α as it is; `reinforce` trains a controller that draws paths,
+    as ENAS does"""
     terms: int = 2
+    """K, beyond the term that is always there"""
     step: float | Literal["auto", "rate"] = "auto"
-    curvature: Literal["hessian", "gauss_newton"] = "gauss_newton"  # a minibatch Hessian is indefinite
+    """γ: a number, `rate` for the weights' learning rate, or `auto` for 1/λ of the largest eigenvalue"""
+    curvature: Literal["hessian", "gauss_newton"] = "gauss_newton"
+    """curvature of the training loss; a minibatch's Hessian is indefinite"""
     damping: float = 0.0
+    """added to the curvature's diagonal"""
     products: Literal["exact", "finite_difference"] = "exact"
-    samples: int = 10  # paths for one step of a controller
+    """how second derivatives are taken"""
+    samples: int = 10
+    """paths for one step of a controller"""
 
     def method(self, rate: float) -> Method:
         """The method of the bilevel core, at the weights' present learning rate."""
@@ -70,11 +89,17 @@ class Selection:
     """
 
     rule: Literal["argmax", "best-of", "perturbation", "trials"] = "argmax"
-    none: bool = True  # whether `none` may be taken
-    samples: int = 100  # candidates, at most
-    batches: int = 4  # of validation data, on which candidates are compared
-    steps: int = 40  # of a first trial
-    rate: float = 0.05  # of a trial, falling by a cosine
+    """one of these rules"""
+    none: bool = True
+    """whether `none` may be taken"""
+    samples: int = 100
+    """candidates, at most"""
+    batches: int = 4
+    """batches of validation data, on which candidates are compared"""
+    steps: int = 40
+    """weight steps of a first trial"""
+    rate: float = 0.05
+    """learning rate of a trial, falling by a cosine"""
 
 
 @dataclass(frozen=True)
@@ -86,11 +111,26 @@ class Cost:
     """
 
     kind: Literal["none", "parameters", "multiply_adds", "latency"] = "none"
-    target: float | None = None  # parameters, multiply-adds of convolutions and linear layers, or milliseconds
-    tolerance: float = 0.05  # as a share of the target
+    """what is counted or measured"""
+    target: float | None = None
+    """parameters, multiply-adds of convolutions and linear layers, or milliseconds"""
+    tolerance: float = 0.05
+    """allowed deviation, as a share of the target"""
     weight: float = 0.1
-    skeleton: str | None = None  # of the final network: a published one of the space, else its first
-    table: str | None = None  # JSON file of latencies, of `idarts.search.cost.measure_latency`
+    """weight of the penalty"""
+    skeleton: str | None = None
+    """skeleton of the final network: a published one of the space, else its first"""
+    table: str | None = None
+    """JSON file of latencies, of `idarts.search.cost.measure_latency`"""
+
+    def __post_init__(self) -> None:
+        unused = {"none": ("target", "tolerance", "weight", "skeleton", "table"), "latency": ("skeleton",)}
+        for name in unused.get(self.kind, ("table",)):
+            value = getattr(self, name)
+            if value != self.__dataclass_fields__[name].default:
+                raise InputError(
+                    f"cost.{name} is {value!r}, which cost.kind {self.kind} does not use; change --cost.kind"
+                )
 
 
 @dataclass(frozen=True)
@@ -102,35 +142,59 @@ class Config:
     """
 
     rounds: int = 100
+    """α steps"""
     epochs: float | None = None
+    """epochs of the training data, in place of rounds"""
     minutes: float | None = None
+    """minutes after which the search ends, at the latest"""
     gradient_evaluations: float | None = None
+    """gradient evaluations after which the search ends, at the latest"""
     inner_steps: int = 4
+    """T: weight steps before each α step"""
     batch: int = 64
+    """images in a batch"""
     seed: int = 0
+    """seed of all that is drawn"""
     weights: Weights = field(default_factory=Weights)
     alpha: Alpha = field(default_factory=Alpha)
     hypergradient: Hypergradient = field(default_factory=Hypergradient)
     relaxation: Relaxed = "softmax"
-    none: bool = True  # whether `none` takes part in the relaxation, where a space has it
+    """how options are mixed while α is searched"""
+    none: bool = True
+    """whether `none` takes part in the relaxation, where a space has it"""
     selection: Selection = field(default_factory=Selection)
     cost: Cost = field(default_factory=Cost)
-    precision: Precision = "float32"  # of the weight steps; hypergradients are always taken in full precision
-    distributed: Joint = "synchronised"  # on several ranks: of the joined batch, or the mean of each rank's own
-    batch_norm: Joint = "local"  # on several ranks: the statistics of each rank's share, or of all together
+    precision: Precision = "float32"
+    """precision of the weight steps; hypergradients are always taken in full precision"""
+    distributed: Joint = "synchronised"
+    """α's gradient on several ranks: of the joined batch, or the mean of each rank's own"""
+    batch_norm: Joint = "local"
+    """on several ranks: the statistics of each rank's share, or of all together"""
 
     def __post_init__(self) -> None:
-        for name in ("rounds", "inner_steps", "batch"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise InputError(f"{name} is {value!r}, expected a whole number of at least 1")
-        for name, kind in (("precision", Precision), ("distributed", Joint), ("batch_norm", Joint)):
-            if getattr(self, name) not in get_args(kind):
-                raise InputError(f"{name} is {getattr(self, name)!r}, expected one of {', '.join(get_args(kind))}")
-        for name in ("epochs", "minutes", "gradient_evaluations"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise InputError(f"{name} is {value!r}, expected a positive number, or none")
+        check(self, _RULES)
+        how = self.hypergradient
+        implicit = how.order == "implicit"
+        for wrong, told in (
+            (
+                self.relaxation == "uniform" and how.order in ("first", "implicit"),
+                "relaxation uniform gives α no gradient; use --hypergradient.order none",
+            ),
+            (
+                self.relaxation == "dirichlet" and implicit and how.products == "exact",
+                "relaxation dirichlet has no second derivative; use --hypergradient.order first",
+            ),
+            (
+                implicit and how.products == "finite_difference" and how.curvature == "gauss_newton",
+                "hypergradient.curvature gauss_newton needs exact products; use --hypergradient.curvature hessian",
+            ),
+            (
+                self.weights.nesterov and not self.weights.momentum,
+                "weights.nesterov needs a momentum; use --weights.nesterov false",
+            ),
+        ):
+            if wrong:
+                raise InputError(told)
 
     def to_data(self) -> dict[str, Any]:
         """JSON types only, for a run's record.
@@ -205,3 +269,76 @@ def dotted(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for name, value in settings.items():
         found |= dotted(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
     return found
+
+
+# What is expected → whether a value is so, and which settings must be.
+Rules = Mapping[str, tuple[Callable[[Any], bool], str]]
+
+
+def check(settings: Any, rules: Rules, prefix: str = "") -> None:
+    """Refuse a value that breaks a rule, or is none of those that a setting can have; groups are looked at, too.
+
+    >>> check(Selection("best"), {})
+    Traceback (most recent call last):
+    idarts.errors.InputError: rule is 'best', expected one of argmax, best-of, perturbation, trials
+    """
+    for part in fields(settings):
+        name, value = f"{prefix}{part.name}", getattr(settings, part.name)
+        if is_dataclass(value):
+            check(value, rules, f"{name}.")
+        expected = [rule for rule, (good, names) in rules.items() if name in names.split() and not good(value)]
+        if get_origin(part.type) is Literal and value not in get_args(part.type):
+            expected.append(f"one of {', '.join(get_args(part.type))}")
+        if expected:
+            raise InputError(f"{name} is {value!r}, expected {expected[0]}")
+
+
+def at_least(bound: float, kind: type = float) -> Callable[[Any], bool]:
+    """Whether a value is a number, or a whole one, and not below a bound."""
+    allowed = (int,) if kind is int else (int, float)
+    return lambda value: isinstance(value, allowed) and not isinstance(value, bool) and value >= bound
+
+
+def is_share(value: Any) -> bool:
+    """A number from 0 to below 1."""
+    return at_least(0)(value) and value < 1
+
+
+def or_none(good: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """The same rule for a setting that can be left out."""
+    return lambda value: value is None or good(value)
+
+
+def _positive(value: Any) -> bool:
+    return at_least(0)(value) and value > 0
+
+
+_RULES: Rules = {
+    "a whole number of at least 1": (
+        at_least(1, int),
+        "rounds inner_steps batch checkpoint_rounds "
+        "hypergradient.samples selection.samples selection.batches selection.steps",
+    ),
+    "a whole number of at least 1, or none": (or_none(at_least(1, int)), "image depth channels"),
+    "a whole number of at least 0": (at_least(0, int), "weights.warmup hypergradient.terms"),
+    "a number of at least 0": (
+        at_least(0),
+        "weights.rate weights.last_rate weights.decay weights.clip alpha.rate alpha.decay hypergradient.damping "
+        "selection.rate checkpoint_minutes",
+    ),
+    "a number from 0 to below 1": (is_share, "weights.momentum"),
+    "two numbers from 0 to below 1": (
+        lambda value: isinstance(value, tuple | list) and len(value) == 2 and all(map(is_share, value)),
+        "alpha.betas",
+    ),
+    "a positive number, or none": (or_none(_positive), "epochs minutes gradient_evaluations"),
+    "a positive number, auto or rate": (
+        lambda value: value in ("auto", "rate") or _positive(value),
+        "hypergradient.step",
+    ),
+    "a share between 0 and 1, or official": (
+        lambda value: value == "official" or (is_share(value) and value > 0),
+        "valid",
+    ),
+    f"one of {', '.join(get_args(Relaxed))}, or none": (or_none(get_args(Relaxed).__contains__), "weights.relaxation"),
+}

@@ -62,6 +62,8 @@ class Search:
         self.total = settings.rounds
         if settings.epochs is not None:
             self.total = max(1, round(settings.epochs * len(train) / (settings.inner_steps + 1)))
+        # An operation without a part in the relaxation is not trained, so it is not selected either.
+        self.selection = replace(settings.selection, none=settings.none and settings.selection.none)
         self.w, self.a = net.weight_parameters(), net.architecture_parameters()
         begin_alike(net)
         self.averaging = Averaging(all_mean, settings.distributed == "synchronised") if world() > 1 else ALONE
@@ -84,6 +86,7 @@ class Search:
         self.spectrum: Spectrum | None = None
         self.build: Build | None = None  # the network of an architecture, to be tried in a selection
         self.tried: list[Tried] = []  # in the selection
+        self.tell: Tell = lambda _: None  # hears how warm-up and selection go
         self.truth: Table | None = None  # only to be shown: no step and no selection looks at it
         self.number, self.weight_steps, self.bad_rounds = 0, 0, 0
         self.gradient_evaluations, self.seconds = 0.0, 0.0
@@ -91,9 +94,13 @@ class Search:
     def rounds(self) -> Iterator[Round]:
         """The rounds that remain, one at a time."""
         self.net.train()
-        while self.weight_steps < self.settings.weights.warmup:
+        warmup = self.settings.weights.warmup
+        while self.weight_steps < warmup:
+            self.tell(f"warm-up: {self.weight_steps} of {warmup} weight steps")
+            started = time.monotonic()
             with self._statistics():
                 self._weight_step()
+            self.seconds += time.monotonic() - started
         while self.number < self.total and self.used() < 1:
             started = time.monotonic()
             with self._statistics():
@@ -150,12 +157,12 @@ class Search:
 
     def current(self) -> Architecture:
         """What α stands for at this moment."""
-        return largest(self.net, self.settings.selection)
+        return largest(self.net, self.selection)
 
-    def select(self, tell: Tell = lambda _: None) -> Architecture:
-        """What the search has found, by the rule of its settings; `tell` hears how that goes."""
+    def select(self) -> Architecture:
+        """What the search has found, by the rule of its settings."""
         with self._statistics():
-            found, cost = selected(self, tell)
+            found, cost = selected(self)
         self.gradient_evaluations += cost
         return found
 
@@ -220,11 +227,14 @@ class Search:
     def _alpha_step(self, train: Tensor) -> Round:
         """One step on what decides the architecture; `train`: the weight steps' loss and accuracy."""
         order = self.settings.hypergradient.order
-        if order == "reinforce":
-            return self._round(train, self._controller_step())
-        if order == "none":
-            return self._round(train, self._look(self._mixtures(None)))
-        return self._hypergradient_step(train)
+        try:
+            if order == "reinforce":
+                return self._round(train, self._controller_step())
+            if order == "none":
+                return self._round(train, _finite(self._look(self._mixtures(None))))
+            return self._hypergradient_step(train)
+        except NotFiniteError:
+            return self._skip(train)
 
     def _hypergradient_step(self, train: Tensor) -> Round:
         """One Adam step by the hypergradient on one training and one validation batch."""
@@ -238,19 +248,16 @@ class Search:
 
         outer = lift(self.net, watched, next(self.valid), self.w, self.a)
         method = self.settings.hypergradient.method(self.rate())
-        try:
-            estimate = hypergradient(
-                inner, outer, self.w, self.a, method, spectrum=self.spectrum, averaging=self.averaging
-            )
-        except NotFiniteError:
-            return self._skip(train)
+        estimate = hypergradient(
+            inner, outer, self.w, self.a, method, spectrum=self.spectrum, averaging=self.averaging
+        )
         torch.rand(())  # a hypergradient leaves no trace in the generator: else weights would be drawn the same path
         estimate.write_grad(self.a)
         if self.budget:
             self.budget.add_gradient(self.used())
         self.alpha_optimizer.step()
         self.alpha_optimizer.zero_grad()
-        self.spectrum, self.bad_rounds = estimate.spectrum, 0
+        self.spectrum = estimate.spectrum
         facts = estimate.diagnostics
         self.gradient_evaluations += facts.gradient_evaluations
         norm = torch.cat([grad.reshape(-1) for grad in estimate.grads]).norm()
@@ -269,7 +276,7 @@ class Search:
         losses: list[Tensor] = []
         for _ in range(self.settings.hypergradient.samples):
             choices, log_likelihood, entropy, _ = self.controller.draw()
-            found.append(self._look(self.controller.path(choices)))
+            found.append(_finite(self._look(self.controller.path(choices))))
             reward = torch.where(found[-1][1].isnan(), -found[-1][0], found[-1][1])
             losses.append(self.controller.loss(reward, log_likelihood, entropy))
         torch.stack(losses).mean().backward()
@@ -299,6 +306,8 @@ class Search:
     def _round(self, train: Tensor, valid: Tensor) -> Round:
         entropy, margin = spread(self.a)
         train_loss, train_accuracy, valid_loss, valid_accuracy = torch.cat([train, valid]).tolist()
+        if math.isfinite(valid_loss):
+            self.bad_rounds = 0
         return Round(
             number=self.number,
             train_loss=train_loss,
@@ -328,3 +337,10 @@ class Search:
                 f"round {self.number}; lower weights.rate, or give hypergradient.damping"
             )
         return self._round(train, torch.full_like(train, math.nan))
+
+
+def _finite(seen: Tensor) -> Tensor:
+    """Loss and accuracy; a loss that is not finite ends the step."""
+    if not seen[0].isfinite():
+        raise NotFiniteError("the validation loss is not finite")
+    return seen

@@ -14,11 +14,12 @@ from idarts._version import __version__
 from idarts.arch import Architecture, to_data
 from idarts.data import CIFAR, NONE, Batches, load, official_split, split
 from idarts.distributed import share
-from idarts.runs import Job, Options, Tell, device_named
+from idarts.runs import Job, Options, device_named
 from idarts.search.config import Config
 from idarts.search.logbook import Logbook, as_text
 from idarts.search.loop import Search
 from idarts.search.relaxations import RELAXATIONS
+from idarts.search.selecting import require_selectable
 from idarts.search.trials import Build
 from idarts.spaces import ChoiceSupernet, Macro, network, space
 from idarts.spaces.supernet import channels_last
@@ -30,18 +31,31 @@ class RunConfig(Config):
     """All settings of a run: those of the search, and what it searches on and with."""
 
     space: str = "nas-bench-201"
+    """search space: nas-bench-201, nas-bench-1shot1-s1, -s2 or -s3, or darts"""
     method: str = "idarts"
+    """named settings, which other options change: idarts, darts, darts-first-order, gdas, setn, random-nas, enas"""
     data: str = "digits"
-    data_root: str | None = None  # else IDARTS_DATA
-    image: int | None = None  # side to which images are resized
-    depth: int | None = None  # of the supernet, else the space's own
+    """data to search on: digits, cifar10, cifar100, fashion-mnist, folder:PATH or npz:FILE"""
+    data_root: str | None = None
+    """folder of the data's files, else IDARTS_DATA"""
+    image: int | None = None
+    """side to which images are resized"""
+    depth: int | None = None
+    """depth of the supernet, else the space's own"""
     channels: int | None = None
-    valid: float | Literal["official"] = 0.5  # share of the training images that α sees, or NAS-Bench-201's own halves
-    augment: bool = True  # crop and flip, where images are large enough
+    """channels of the supernet's first cells, else the space's own"""
+    valid: float | Literal["official"] = 0.5
+    """share of the training images that α sees, or `official` for NAS-Bench-201's own halves"""
+    augment: bool = True
+    """crop and flip, where images are large enough"""
     device: str = "auto"
-    tables: str | None = None  # folder of benchmark tables, else IDARTS_TABLES: what is found is looked up, and shown
+    """device, such as cpu or cuda:1"""
+    tables: str | None = None
+    """folder of benchmark tables, else IDARTS_TABLES: what is found is looked up, and shown"""
     checkpoint_rounds: int = 100
+    """rounds between two checkpoints, at most"""
     checkpoint_minutes: float = 5.0
+    """minutes between two checkpoints, at most"""
 
 
 @dataclass(frozen=True)
@@ -72,10 +86,11 @@ def conduct(
 
     def job() -> Job:
         search, description = prepare()
+        require_selectable(search)
         search.truth = find(settings.space, settings.tables)
 
-        def result(log: list[dict[str, Any]], tell: Tell) -> dict[str, Any]:
-            found.append(search.select(tell))
+        def result(log: list[dict[str, Any]]) -> dict[str, Any]:
+            found.append(search.select())
             return _result(settings, search, found[0], log, description)
 
         return Job(search, Logbook(search).entry, result, facts={"choices": _branches(search)})

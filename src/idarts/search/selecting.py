@@ -8,7 +8,6 @@ from torch import Tensor
 from idarts.arch import Architecture
 from idarts.distributed import all_mean
 from idarts.errors import InputError
-from idarts.runs import Tell
 from idarts.search.round import accuracy
 from idarts.search.selection import Judge, Pick, best_of, by_perturbation, drawn, largest
 from idarts.search.trials import Trial, by_trials, longest, neighbours
@@ -17,9 +16,9 @@ if TYPE_CHECKING:
     from idarts.search.loop import Search
 
 
-def selected(search: "Search", tell: Tell) -> tuple[Architecture, float]:
+def selected(search: "Search") -> tuple[Architecture, float]:
     """The architecture, and gradient evaluations; of the validation batches each rank looks at its share."""
-    net, rule, pick = search.net, search.settings.selection, _pick(search)
+    net, rule, pick = search.net, search.selection, _pick(search)
     if rule.rule == "argmax":
         return pick(net, rule, None), 0.0
 
@@ -32,12 +31,18 @@ def selected(search: "Search", tell: Tell) -> tuple[Architecture, float]:
     if rule.rule == "trials":
         candidates = neighbours(net, rule, pick)
         trial = _trial(search, judge.batches, len(candidates))
-        found, cost, search.tried = by_trials(trial, candidates, rule.steps, tell)
+        found, cost, search.tried = by_trials(trial, candidates, rule.steps, search.tell)
         return found, cost
-    tell(rule.rule)
+    search.tell(f"selection: {rule.rule}")
     if rule.rule == "perturbation":
         return by_perturbation(judge, rule, pick)
     return best_of(judge, [_drawn(search) for _ in range(rule.samples)])
+
+
+def require_selectable(search: "Search") -> None:
+    """Refuse a rule that cannot be followed at the end."""
+    if search.selection.rule == "trials" and search.build is None:
+        raise InputError("selection.rule is trials, but of this model no networks can be built; use another rule")
 
 
 def _pick(search: "Search") -> Pick:
@@ -45,7 +50,7 @@ def _pick(search: "Search") -> Pick:
 
 
 def _drawn(search: "Search") -> Architecture:
-    rule = search.settings.selection
+    rule = search.selection
     if not search.controller:
         return drawn(search.net, rule, _pick(search))
     with torch.no_grad():
@@ -54,8 +59,8 @@ def _drawn(search: "Search") -> Architecture:
 
 
 def _trial(search: "Search", valid: list[Any], candidates: int) -> Trial:
-    if search.build is None:
-        raise InputError("selection.rule is trials, but of this model no networks can be built; use another rule")
-    rule = search.settings.selection
+    require_selectable(search)
+    assert search.build is not None
+    rule = search.selection
     train = [next(search.train) for _ in range(longest(candidates, rule.steps))]
     return Trial(search.build, train, valid, search.loss, rule.rate, search.settings.seed)

@@ -99,7 +99,7 @@ def by_trials(
     while len(candidates) > 1:
         found: list[Tried] = []
         for candidate in candidates:
-            tell(f"trial {len(found) + 1} of {len(candidates)}, {steps} steps each")
+            tell(f"selection: trial {len(found) + 1} of {len(candidates)}, {steps} steps each")
             found.append(Tried(candidate, steps, trial(candidate, steps)))
         cost += len(candidates) * (steps + FORWARD_COST * len(trial.valid))
         best_first = sorted(found, key=lambda tried: tried.loss)

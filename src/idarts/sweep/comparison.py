@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,7 @@ def compare(folders: Iterable[Path], by: Sequence[str] = (), measure: str | None
     for run in runs:
         groups.setdefault(tuple(_text(key, flat(run).get(key)) for key in keys), []).append(run)
     members = [sorted(found, key=seed) for found in groups.values()]
-    swept = not by and all((run.folder.parent / RECORD).exists() for run in runs)
-    names = (_sweep_names(members) if swept else None) or [" ".join(filter(None, key)) for key in groups]
+    names = (None if by else _sweep_names(members)) or [" ".join(filter(None, key)) for key in groups]
     found = list(map(Group, names, members))
     measures = common_measures(runs)
     if measure is not None and measure not in measures:
@@ -169,13 +168,10 @@ def _members(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise InputError(f"{folder} is not there; expected a run's folder, or a sweep's")
     begun = {file.parent.name for file in folder.glob("*/config.json")}
-    try:
-        planned = json.loads((folder / RECORD).read_text())["jobs"]
-    except (OSError, ValueError, KeyError, TypeError):
-        planned = []
+    planned = _planned(folder)
     if not begun and not planned:
         raise InputError(f"{folder} holds no run; expected a run's folder, or a sweep's")
-    return [folder / name for name in sorted(begun | {str(name) for name in planned})]
+    return [folder / name for name in sorted(begun | set(planned))]
 
 
 def _differing(runs: Sequence[Run]) -> Key:
@@ -195,25 +191,32 @@ def _differing(runs: Sequence[Run]) -> Key:
 
 
 def _sweep_names(groups: Sequence[Sequence[Run]]) -> list[str] | None:
-    """The names that a sweep's file gives to settings, without what all have in common; None for other runs.
+    """What sweeps' files call the groups, without what all have in common; None where they have no name for each.
 
-    >>> from types import SimpleNamespace
-    >>> run = lambda name, seed: SimpleNamespace(folder=Path(name), config={"seed": seed})
-    >>> _sweep_names([[run("s3-idarts-slow-1", 1), run("s3-idarts-slow-2", 2)], [run("s3-idarts-K=2-1", 1)]])
-    ['slow', 'K=2']
-    >>> _sweep_names([[run("s3-idarts-slow-1", 1)], [run("mine", 1)]])
+    Runs outside of sweeps have none, and those of sweeps that an older version put on record.
     """
-    found: list[str] = []
-    for runs in groups:
-        labels = {run.folder.name.removesuffix(f"-{seed(run)}") for run in runs}
-        if len(labels) > 1 or any(run.folder.name in labels for run in runs):
-            return None
-        found += labels
-    if len(set(found)) < len(found):
+    words = [{_words(run) for run in runs} for runs in groups]
+    if any(len(found) > 1 or None in found for found in words):
         return None
-    parts = [name.split("-") for name in found]
-    common = next((place for place, same in enumerate(zip(*parts, strict=False)) if len(set(same)) > 1), 0)
-    return ["-".join(part[common:]) for part in parts]
+    columns = zip_longest(*(found for (found,) in words if found), fillvalue="")
+    differing = [column for column in columns if len(set(column)) > 1]
+    names = [" ".join(filter(None, row)) for row in zip(*differing, strict=True)]
+    return names if len(set(names)) == len(groups) else None
+
+
+def _words(run: Run) -> Key | None:
+    folder = run.folder.resolve()
+    found = _planned(folder.parent).get(folder.name)
+    return tuple(map(str, found)) if isinstance(found, list) else None
+
+
+def _planned(folder: Path) -> dict[str, Any]:
+    """A sweep's jobs by name, each with its parts: space, method, the grid's labels; an older record has no parts."""
+    try:
+        jobs = json.loads((folder / RECORD).read_text())["jobs"]
+        return jobs if isinstance(jobs, dict) else dict.fromkeys(map(str, jobs))
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def _several(key: str, settings: Sequence[dict[str, Any]]) -> bool:

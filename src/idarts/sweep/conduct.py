@@ -17,7 +17,7 @@ from idarts._version import __version__
 from idarts.arch.files import write_whole
 from idarts.arch.forms import RESULT
 from idarts.errors import InputError
-from idarts.runs.folder import LOCK, locked
+from idarts.runs.folder import locked, require_own
 from idarts.search.run import RunConfig
 from idarts.sweep.engines import Call, Engine, EngineError, StoppedError, local
 from idarts.sweep.job import Outcome, Task, work
@@ -48,14 +48,18 @@ def sweep(
     """
     jobs = jobs or min(slots(), len(plan.jobs))
     threads = threads or max(1, cores() // jobs)
-    with _claimed(out, plan):
+    with _claimed(out):
         _require_same(out, plan.jobs)
+        _record(out, plan)
         todo = {name: settings for name, settings in plan.jobs.items() if not (out / name / RESULT).exists()}
         if len(todo) < len(plan.jobs):
             tell(f"{len(plan.jobs) - len(todo)} of {len(plan.jobs)} jobs are done already")
         tasks = {name: _task(out, name, settings, threads) for name, settings in todo.items()}
         write_results(out)
-        return _run(tasks, out, engine or local(), jobs, retries, tell) if tasks else {}
+        if not tasks:
+            return {}
+        tell(f"jobs: {len(tasks)}, {min(jobs, len(tasks))} at a time; logs: {out / LOGS}")
+        return _run(tasks, out, engine or local(), jobs, retries, tell)
 
 
 def cores() -> int:
@@ -79,7 +83,7 @@ def slots() -> int:
 def _run(tasks: Mapping[str, Task], out: Path, engine: Engine, jobs: int, retries: int, tell: Tell) -> dict[str, str]:
     failed: dict[str, str] = {}
     # The engine is left first: it stops what runs, and only then can the threads that wait for it end.
-    with _terminated_as_interrupted(), ThreadPoolExecutor(jobs) as pool, engine as call:
+    with terminated_as_interrupted(), ThreadPoolExecutor(jobs) as pool, engine as call:
         futures: dict[Future[str | None], str] = {
             pool.submit(_tried, call, task, retries, tell): name for name, task in tasks.items()
         }
@@ -133,20 +137,23 @@ def _require_same(out: Path, jobs: Mapping[str, RunConfig]) -> None:
             )
 
 
+def _record(out: Path, plan: Plan) -> None:
+    """What is planned: `compare` tells jobs that wait, and calls settings as the plan does."""
+    (out / LOGS).mkdir(exist_ok=True)
+    record = {"idarts": __version__, "jobs": {name: plan.parts.get(name) for name in plan.jobs}}
+    write_whole(out / RECORD, f"{json.dumps(record, indent=1)}\n".encode())
+
+
 @contextmanager
-def _claimed(out: Path, plan: Plan) -> Iterator[None]:
+def _claimed(out: Path) -> Iterator[None]:
     """The folder, for this sweep alone."""
-    if out.is_dir() and not (out / RECORD).exists() and any(found.name != LOCK for found in out.iterdir()):
-        raise InputError(f"{out} is there and holds no sweep; name a new folder with --out")
+    require_own(out, RECORD, "sweep")
     with locked(out, "sweep"):
-        (out / LOGS).mkdir(exist_ok=True)
-        record = {"idarts": __version__, "jobs": list(plan.jobs)}
-        write_whole(out / RECORD, f"{json.dumps(record, indent=1)}\n".encode())
         yield
 
 
 @contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
+def terminated_as_interrupted() -> Iterator[None]:
     """SIGINT, too: where a shell began the sweep in the background, it is ignored unless someone asks for it."""
 
     def stop(_: int, __: FrameType | None) -> None:

@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -106,7 +106,9 @@ def _answer(answer: Connection, function: Function, task: dict[str, Any]) -> Non
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-    answer.send(function(task))
+    found = function(task)
+    with suppress(BrokenPipeError):  # nobody is left to hear it
+        answer.send(found)
 
 
 def _end_with(sentinel: int) -> None:

@@ -4,7 +4,7 @@ import difflib
 import re
 from argparse import ArgumentError
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -39,11 +39,12 @@ Axis = list[tuple[str, Layer]]
 
 @dataclass(frozen=True)
 class Plan:
-    """The searches of a sweep by their names, where they go, and what Slurm is to be told."""
+    """The searches of a sweep by their names, where they go, what Slurm is to be told; and what names are made of."""
 
     jobs: dict[str, RunConfig]
     out: Path | None = None
     slurm: dict[str, Any] | None = None
+    parts: dict[str, list[str]] = field(default_factory=dict)  # of a job's name: space, method, the grid's; no seed
 
 
 def read_plan(file: Path) -> Plan:
@@ -93,15 +94,18 @@ def plan(data: Any) -> Plan:
     grid = [_axis(name, values) for name, values in _mapping(data, "grid").items()]
     _require_settings([common, *(layer for axis in grid for _, layer in axis)])
     jobs: dict[str, RunConfig] = {}
+    parts: dict[str, list[str]] = {}
     for place, method, point, seed in product(spaces, methods, product(*grid), _seeds(data.get("seeds", 1))):
-        name = _name(place, method, *(label for label, _ in point), seed)
+        words = [place, method, *(label for label, _ in point)]
+        name = _name(*words, seed)
         if name in jobs:
             raise InputError(f"{name} is there twice; name every method, space, seed and value once")
+        parts[name] = words
         # A method's own words stand above a preset's, or the preset would turn one method into another.
         layers = [below, dotted(METHODS[method]), common, *(layer for _, layer in point)]
         jobs[name] = _settings(name, [*layers, {"space": place, "method": method, "seed": seed}])
     out = data.get("out")
-    return Plan(jobs, Path(str(out)) if out is not None else None, _mapping(data, "slurm"))
+    return Plan(jobs, Path(str(out)) if out is not None else None, _mapping(data, "slurm"), parts)
 
 
 def _require_known(names: Iterable[Any], known: Iterable[str], what: str) -> None:

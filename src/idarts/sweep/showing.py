@@ -13,6 +13,7 @@ from idarts.arch.files import write_whole
 from idarts.errors import InputError
 from idarts.reproduce.figure import Figure, banded, figure
 from idarts.reproduce.page import Section, mean_std, require_jinja, write_page
+from idarts.runs.folder import require_own
 from idarts.sweep.comparison import VALID, Comparison, Group, at_equal_cost, common_measures, curves, pairs, seed, value
 from idarts.sweep.statistics import holm
 
@@ -90,6 +91,7 @@ def sections(comparison: Comparison) -> list[Section]:
 def write_comparison(comparison: Comparison, out: Path) -> Path:
     """Write the page, its text and figures, and the table as CSV; gives the page."""
     require_jinja()
+    require_own(out, TABLE, "comparison")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

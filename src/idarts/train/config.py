@@ -1,11 +1,13 @@
-"""The settings of a training from scratch, as plain data."""
+"""The settings of a training from scratch, as plain data.
 
-from collections.abc import Callable
+What stands below a setting is its explanation, in `idarts train --help`, too.
+"""
+
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal
 
 from idarts.errors import InputError
-from idarts.search.config import Joint, Precision
+from idarts.search.config import Joint, Precision, Rules, at_least, check, is_share, or_none
 
 Schedule = Literal["cosine", "linear", "linear-slow-end"]
 
@@ -15,58 +17,91 @@ class Weights:
     """SGD on the weights; the schedule's values change with every step, or (as in the papers) with every epoch."""
 
     rate: float = 0.025
+    """learning rate at the beginning"""
     last_rate: float = 0.0
+    """learning rate at the end"""
     schedule: Schedule = "cosine"
+    """how the learning rate falls"""
     by: Literal["step", "epoch"] = "step"
+    """after what it falls"""
     momentum: float = 0.9
+    """momentum"""
     nesterov: bool = False
+    """whether the momentum is Nesterov's"""
     decay: float = 3e-4
-    clip: float = 5.0  # largest norm of a gradient; 0 clips nothing
+    """weight decay"""
+    clip: float = 5.0
+    """largest norm of a gradient; 0 clips nothing"""
 
 
 @dataclass(frozen=True)
 class TrainConfig:
     """What is trained, on what, and how. Sizes that are not given come from the architecture's space and the data."""
 
-    architecture: str = ""  # in any form that `idarts.arch.parse` reads
+    architecture: str = ""
+    """the same as ARCH"""
     data: str = ""
-    data_root: str | None = None  # else IDARTS_DATA
-    image: int | None = None  # side to which images are resized
-    valid: float = 0.0  # share of the training images to look at after epochs, in place of the test images
-    skeleton: str | None = None  # one of the space's published ones, such as cifar or imagenet
+    """data to train on: digits, cifar10, cifar100, fashion-mnist, folder:PATH or npz:FILE"""
+    data_root: str | None = None
+    """folder of the data's files, else IDARTS_DATA"""
+    image: int | None = None
+    """side to which images are resized"""
+    valid: float = 0.0
+    """share of the training images to look at after epochs, in place of the test images"""
+    skeleton: str | None = None
+    """skeleton: one of the space's published ones, such as cifar or imagenet"""
     depth: int | None = None
+    """cells (in NAS-Bench: cells per stage), else the skeleton's"""
     channels: int | None = None
+    """channels of the first cells, else the skeleton's"""
     epochs: int = 100
+    """epochs of the training images"""
     batch: int = 64
-    accumulate: int = 1  # parts in which a batch goes through the network, to save memory
+    """images in a batch"""
+    accumulate: int = 1
+    """parts in which a batch goes through the network, to save memory"""
     weights: Weights = field(default_factory=Weights)
-    smoothing: float = 0.0  # of the labels
-    auxiliary: float = 0.0  # weight of the auxiliary head's loss; 0: no such head
-    drop_path: float = 0.0  # probability at the end, to which it rises from 0
-    crop: int | None = None  # else 4 where images have 16 pixels or more
-    flip: bool | None = None  # else where images have 16 pixels or more
-    cutout: int = 0  # side of the square
-    average: float = 0.0  # of the old weights in their moving average, which is then what is evaluated and kept
+    smoothing: float = 0.0
+    """smoothing of the labels"""
+    auxiliary: float = 0.0
+    """weight of the auxiliary head's loss; 0: no such head"""
+    drop_path: float = 0.0
+    """probability of dropping a path at the end, to which it rises from 0"""
+    crop: int | None = None
+    """pixels of padding, from which crops are taken, else 4 where images have 16 pixels or more"""
+    flip: bool | None = None
+    """whether images are mirrored at random, else where they have 16 pixels or more"""
+    cutout: int = 0
+    """side of the square that is blanked; 0: none is"""
+    average: float = 0.0
+    """share of the old weights in their moving average, which is then what is evaluated and kept"""
     precision: Precision = "float32"
+    """precision of the steps"""
     channels_last: bool = True
+    """memory format, which is often quicker"""
     compile: bool = False
-    batch_norm: Joint = "local"  # on several ranks: the statistics of each rank's share, or of all together
-    multiply_adds: float | None = None  # in millions, above which the network is warned of
+    """whether torch compiles the network"""
+    batch_norm: Joint = "local"
+    """on several ranks: the statistics of each rank's share, or of all together"""
+    multiply_adds: float | None = None
+    """millions of multiply-adds above which the network is warned of"""
     evaluate_epochs: int = 1
-    log_steps: int = 10  # steps in a round: between two lines of the log
+    """epochs between two evaluations"""
+    log_steps: int = 10
+    """steps in a round: between two lines of the log"""
     seed: int = 0
+    """seed of all that is drawn"""
     device: str = "auto"
+    """device, such as cpu or cuda:1"""
     checkpoint_rounds: int = 50
+    """rounds between two checkpoints, at most"""
     checkpoint_minutes: float = 5.0
+    """minutes between two checkpoints, at most"""
 
     def __post_init__(self) -> None:
-        _require(self, _at_least_one, "a whole number of at least 1", *_COUNTS)
-        _require(self, lambda value: 0 <= value < 1, "a number from 0 to below 1", *_SHARES)
-        _require(self, lambda value: value >= 0, "a number of at least 0", "auxiliary", "cutout")
-        for name, kind in (("precision", Precision), ("batch_norm", Joint)):
-            _require(self, get_args(kind).__contains__, f"one of {_listed(kind)}", name)
-        if self.weights.schedule not in get_args(Schedule):
-            raise InputError(f"weights.schedule is {self.weights.schedule!r}, expected one of {_listed(Schedule)}")
+        check(self, _RULES)
+        if self.weights.nesterov and not self.weights.momentum:
+            raise InputError("weights.nesterov needs a momentum; use --weights.nesterov false")
         if self.weights.schedule == "linear-slow-end" and self.epochs <= SLOW_EPOCHS:
             raise InputError(f"epochs is {self.epochs}, but linear-slow-end needs more than {SLOW_EPOCHS}; use linear")
         if self.batch % self.accumulate:
@@ -74,20 +109,16 @@ class TrainConfig:
 
 
 SLOW_EPOCHS = 5  # at the end of a linear schedule with a slow end
-_COUNTS = ("epochs", "batch", "accumulate", "evaluate_epochs", "log_steps", "checkpoint_rounds")
-_SHARES = ("valid", "smoothing", "drop_path", "average")
-
-
-def _at_least_one(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _require(settings: TrainConfig, good: Callable[[Any], bool], expected: str, *names: str) -> None:
-    for name in names:
-        value = getattr(settings, name)
-        if not good(value):
-            raise InputError(f"{name} is {value!r}, expected {expected}")
-
-
-def _listed(kind: Any) -> str:
-    return ", ".join(get_args(kind))
+_RULES: Rules = {
+    "a whole number of at least 1": (
+        at_least(1, int),
+        "epochs batch accumulate evaluate_epochs log_steps checkpoint_rounds",
+    ),
+    "a whole number of at least 1, or none": (or_none(at_least(1, int)), "image depth channels"),
+    "a whole number of at least 0, or none": (or_none(at_least(0, int)), "crop"),
+    "a number of at least 0": (
+        at_least(0),
+        "auxiliary cutout weights.rate weights.last_rate weights.decay weights.clip checkpoint_minutes",
+    ),
+    "a number from 0 to below 1": (is_share, "valid smoothing drop_path average weights.momentum"),
+}

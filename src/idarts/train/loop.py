@@ -26,6 +26,7 @@ from idarts.distributed import (
 )
 from idarts.errors import InputError, NotFiniteError
 from idarts.hypergrad import lean
+from idarts.runs import Tell
 from idarts.train.config import TrainConfig
 from idarts.train.schedules import average_share, drop_path, rate
 
@@ -82,6 +83,7 @@ class Training:
         self.steps = settings.epochs * self.per_epoch
         self.total = settings.epochs * math.ceil(self.per_epoch / settings.log_steps)  # rounds
         self.number, self.step = 0, 0
+        self.tell: Tell = lambda _: None
         self.bad = torch.zeros((), dtype=torch.int64, device=train.device)  # steps in a row, now
         self.sound = True
         self._keep_buffers()

@@ -18,7 +18,7 @@ from idarts.data import Augment, Batches, ImageData, load, split
 from idarts.data.record import take
 from idarts.distributed import on_first, rank, share, world
 from idarts.errors import InputError
-from idarts.runs import Job, Options, Tell, device_named
+from idarts.runs import Job, Options, device_named
 from idarts.search.config import changed
 from idarts.search.logbook import as_text
 from idarts.spaces import Choice, ChoiceSupernet, Macro, count, derive, network
@@ -111,7 +111,7 @@ def conduct(
         if rank():
             torch.manual_seed(settings.seed + rank())  # no two ranks drop the same paths
 
-        def result(log: list[dict[str, Any]], _tell: Tell) -> dict[str, Any]:
+        def result(log: list[dict[str, Any]]) -> dict[str, Any]:
             found = _result(training, subject, settings, log, data.describe(**parts))
             _tested(found, training, data)
             on_first(lambda: _save_model(out / "model", training.result.eval(), subject, data, found))
