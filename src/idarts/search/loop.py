@@ -248,9 +248,7 @@ class Search:
 
         outer = lift(self.net, watched, next(self.valid), self.w, self.a)
         method = self.settings.hypergradient.method(self.rate())
-        estimate = hypergradient(
-            inner, outer, self.w, self.a, method, spectrum=self.spectrum, averaging=self.averaging
-        )
+        estimate = hypergradient(inner, outer, self.w, self.a, method, spectrum=self.spectrum, averaging=self.averaging)
         torch.rand(())  # a hypergradient leaves no trace in the generator: else weights would be drawn the same path
         estimate.write_grad(self.a)
         if self.budget:
