@@ -86,6 +86,7 @@ def test_table_1s_accuracies_are_the_tables_for_the_cell_in_the_run_folder(resul
         assert row["cell"] == found["architecture"]
         assert [float(row[name]) for name in COLUMNS] == [found[n.split("_")[0]][n.split("_")[1]] for n in COLUMNS]
         assert float(row["gradient_evaluations"]) == pytest.approx(result["gradient_evaluations"], abs=0.06)
+        assert float(row["argmax_cifar10_test"]) == known.query(result["argmax"])["cifar10"]["test"]
 
 
 def test_the_optimum_is_the_best_of_the_table(results, tables):
