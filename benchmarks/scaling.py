@@ -26,6 +26,7 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy
 
 from idarts.data import Batches, load, split
+from idarts.data.record import Images
 from idarts.distributed import joined, rank, share, traffic
 from idarts.hypergrad import Neumann, hypergradient, lift
 from idarts.search import Search, config
@@ -45,6 +46,7 @@ def begun(mode: str = "synchronised", rounds: int = 10, image: int = 8, **more: 
     found = space("nas-bench-201")
     net = found.supernet(found.macro.changed(depth=1, channels=8, classes=10, image=image), in_channels=1)
     digits = load("digits").train
+    assert isinstance(digits, Images)
     large = digits.images.repeat_interleave(image // 8, dim=2).repeat_interleave(image // 8, dim=3)
     parts = split(replace(digits, images=large), 0.5, seed=0)
     train, valid = (Batches(part, BATCH, seed=seed, share=share(BATCH)) for seed, part in enumerate(parts))

@@ -40,7 +40,7 @@ class FourBatches(Search):
 
     def _hypergradient_step(self, train: Tensor) -> Round:
         streams = self.train, self.valid
-        self.train, self.valid = (Joined(stream, 4) for stream in streams)
+        self.train, self.valid = (Joined(stream, 4) for stream in streams)  # type: ignore[assignment] # no state is kept
         try:
             return super()._hypergradient_step(train)
         finally:
