@@ -223,7 +223,7 @@ def test_how_to_go_on_is_a_command_for_the_shell(interrupted, capsys):
     assert shlex.split(line) == ["idarts", "search", "--resume", "--out", interrupted[0]]
 
 
-@pytest.mark.parametrize(("data", "name"), [("folder:/tmp/x/cls", "tmp-x-cls"), ("npz:../a.npz", "a.npz"), ("d", "d")])
+@pytest.mark.parametrize(("data", "name"), [("folder:/x/y/cls", "x-y-cls"), ("npz:../a.npz", "a.npz"), ("d", "d")])
 def test_the_default_folder_is_one_folder(data, name, interrupted):
     main(["search", "--data", data, "--seed", "2"])
     assert interrupted == [f"runs/nas-bench-201-idarts-{name}-2"]

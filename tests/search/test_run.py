@@ -45,11 +45,14 @@ def log(out):
     ]
 
 
+def started(out, *more):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command(out, *more), text=True, env=one_thread(), **pipes)
+
+
 def stop_after(out, rounds, number):
     """Start a run, send it a signal once so many rounds are on record, and wait for its end."""
-    process = subprocess.Popen(
-        command(out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=one_thread()
-    )
+    process = started(out)
     metrics = out / "metrics.jsonl"
     for _ in range(1200):
         if process.poll() is not None or (metrics.exists() and metrics.read_text().count("\n") >= rounds):
@@ -112,9 +115,7 @@ def test_a_warm_up_says_so_and_can_be_stopped(tmp_path):
     out, long = tmp_path / "run", ["--rounds", "1", "--weights.warmup", "60"]
     whole = finish(tmp_path / "whole", *long)
     assert whole.returncode == 0, whole.stderr
-    process = subprocess.Popen(
-        command(out, *long), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=one_thread()
-    )
+    process = started(out, *long)
     assert any("warm-up: 0 of 60 weight steps" in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
@@ -128,9 +129,7 @@ def test_a_warm_up_says_so_and_can_be_stopped(tmp_path):
 
 def test_a_second_signal_ends_at_once(tmp_path):
     slow = ["--batch", "512", "--inner-steps", "2000"]  # a round of minutes
-    process = subprocess.Popen(
-        command(tmp_path / "run", *slow), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=one_thread()
-    )
+    process = started(tmp_path / "run", *slow)
     while not (tmp_path / "run" / "metrics.jsonl").exists():
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
@@ -144,9 +143,7 @@ def test_a_second_signal_ends_at_once(tmp_path):
 def test_a_selection_that_takes_a_while_says_so_and_can_be_stopped(tmp_path):
     out = tmp_path / "run"
     long = ["--rounds", "1", "--selection.rule", "trials", "--selection.samples", "4", "--selection.steps", "10"]
-    process = subprocess.Popen(
-        command(out, *long), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=one_thread()
-    )
+    process = started(out, *long)
     assert any("selection: trial 1 of 4, 10 steps each" in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
     shown, errors = process.communicate(timeout=60)

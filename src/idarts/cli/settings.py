@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml  # type: ignore[import-untyped]
+import yaml  # type: ignore[import-untyped] # it comes without types
 from jsonargparse import ArgumentParser, Namespace
 
 from idarts.cli.help import explain
