@@ -14,6 +14,12 @@ class ConjugateGradient(Implicit):
 
     Stops after `iterations`, when the residual is under `tolerance`·‖g‖, or at a direction of negative curvature, where
     the iterate so far is kept: give `damping`, or take `gauss_newton`, for an indefinite minibatch Hessian.
+
+    >>> from idarts.hypergrad import hypergradient
+    >>> inner, outer = (lambda w, a: (w[0] - a[0]) ** 2), (lambda w, a: w[0] ** 2)  # w* = α, H = 2, g = 6
+    >>> w, a = (torch.tensor(3.0, requires_grad=True),), (torch.tensor(3.0, requires_grad=True),)
+    >>> hypergradient(inner, outer, w, a, ConjugateGradient()).grads
+    (tensor(6.),)
     """
 
     iterations: int = 10

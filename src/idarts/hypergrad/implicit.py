@@ -115,7 +115,14 @@ class Implicit(SecondOrder):
 
 @dataclass(frozen=True)
 class FirstOrder(Method):
-    """∂L2/∂α alone: what first-order DARTS does, w taken as if it did not follow α."""
+    """∂L2/∂α alone: what first-order DARTS does, w taken as if it did not follow α.
+
+    >>> from idarts.hypergrad import hypergradient
+    >>> inner, outer = (lambda w, a: (w[0] - a[0]) ** 2), (lambda w, a: w[0] ** 2)  # w* = α, H = 2, g = 6
+    >>> w, a = (torch.tensor(3.0, requires_grad=True),), (torch.tensor(3.0, requires_grad=True),)
+    >>> hypergradient(inner, outer, w, a, FirstOrder()).grads
+    (tensor(0.),)
+    """
 
     def answer(self, problem: Problem) -> Answer:
         loss = scalar(problem.outer(problem.w, problem.a), "outer")
@@ -130,6 +137,12 @@ class OneStep(Implicit):
     """DARTS: ∂L2/∂α − γ ∂L2/∂w · ∂²L1/∂α∂w, that is [∂²L1/∂w²]⁻¹ ≈ γI, all at the given w.
 
     Liu et al. take ∂L2/∂w at the stepped weights w − γ∂L1/∂w; that is `ReverseMode(steps=1, step=γ)`.
+
+    >>> from idarts.hypergrad import hypergradient
+    >>> inner, outer = (lambda w, a: (w[0] - a[0]) ** 2), (lambda w, a: w[0] ** 2)  # w* = α, H = 2, g = 6
+    >>> w, a = (torch.tensor(3.0, requires_grad=True),), (torch.tensor(3.0, requires_grad=True),)
+    >>> hypergradient(inner, outer, w, a, OneStep(step=0.1)).grads  # 0.1 · 6 · 2
+    (tensor(1.2000),)
     """
 
     step: PerParameter
@@ -145,7 +158,14 @@ class OneStep(Implicit):
 
 @dataclass(frozen=True)
 class Identity(Implicit):
-    """T1–T2 (Luketina et al. 2016): the inverse curvature is replaced by the identity."""
+    """T1–T2 (Luketina et al. 2016): the inverse curvature is replaced by the identity.
+
+    >>> from idarts.hypergrad import hypergradient
+    >>> inner, outer = (lambda w, a: (w[0] - a[0]) ** 2), (lambda w, a: w[0] ** 2)  # w* = α, H = 2, g = 6
+    >>> w, a = (torch.tensor(3.0, requires_grad=True),), (torch.tensor(3.0, requires_grad=True),)
+    >>> hypergradient(inner, outer, w, a, Identity()).grads
+    (tensor(12.),)
+    """
 
     def solve(self, system: System) -> Solution:
         return Solution(system.g)
@@ -153,7 +173,14 @@ class Identity(Implicit):
 
 @dataclass(frozen=True)
 class Exact(Implicit):
-    """The implicit hypergradient with [∂²L1/∂w² + damping·I]⁻¹ from a dense solve: for small problems and for tests."""
+    """The implicit hypergradient with [∂²L1/∂w² + damping·I]⁻¹ from a dense solve: for small problems and for tests.
+
+    >>> from idarts.hypergrad import hypergradient
+    >>> inner, outer = (lambda w, a: (w[0] - a[0]) ** 2), (lambda w, a: w[0] ** 2)  # w* = α, H = 2, g = 6
+    >>> w, a = (torch.tensor(3.0, requires_grad=True),), (torch.tensor(3.0, requires_grad=True),)
+    >>> hypergradient(inner, outer, w, a, Exact()).grads
+    (tensor(6.),)
+    """
 
     damping: float = 0.0
 

@@ -23,6 +23,12 @@ class Neumann(Implicit):
     `from_optimizer`); or `auto`, 1/λ_max from a running power iteration renewed every `refresh` calls.
     `tolerance`: stop before K terms when the residual falls under this share of ‖g‖, or when a term is longer than the
     one before it, which is then left out; 0 stops for growth only.
+
+    >>> from idarts.hypergrad import hypergradient
+    >>> inner, outer = (lambda w, a: (w[0] - a[0]) ** 2), (lambda w, a: w[0] ** 2)  # w* = α, H = 2, g = 6
+    >>> w, a = (torch.tensor(3.0, requires_grad=True),), (torch.tensor(3.0, requires_grad=True),)
+    >>> hypergradient(inner, outer, w, a, Neumann(terms=1, step=0.1)).grads  # 0.1 · 6 · (1 + 0.8) · 2
+    (tensor(2.1600),)
     """
 
     terms: int

@@ -15,6 +15,12 @@ class Nystrom(Implicit):
 
     Cheap because the r products do not wait for each other and the rest is an r×r solve (Woodbury). Ω is drawn from a
     generator of its own, with `seed`.
+
+    >>> from idarts.hypergrad import hypergradient
+    >>> inner, outer = (lambda w, a: (w[0] - a[0]) ** 2), (lambda w, a: w[0] ** 2)  # w* = α, H = 2, g = 6
+    >>> w, a = (torch.tensor(3.0, requires_grad=True),), (torch.tensor(3.0, requires_grad=True),)
+    >>> hypergradient(inner, outer, w, a, Nystrom(rank=1, damping=1.0)).grads  # 6 / (2 + 1) · 2
+    (tensor(4.0000),)
     """
 
     rank: int

@@ -72,6 +72,12 @@ class ReverseMode(Unrolled):
 
     Takes T = `steps` inner steps on the side, from the given w, and keeps all their graphs. `inner_loss` may be a
     sequence of T losses, one minibatch for each step. With one step this is DARTS as Liu et al. wrote it.
+
+    >>> from idarts.hypergrad import hypergradient
+    >>> inner, outer = (lambda w, a: (w[0] - a[0]) ** 2), (lambda w, a: w[0] ** 2)  # w* = α, H = 2, g = 6
+    >>> w, a = (torch.tensor(3.0, requires_grad=True),), (torch.tensor(3.0, requires_grad=True),)
+    >>> hypergradient(inner, outer, w, a, ReverseMode(steps=2, step=0.1)).grads  # at w*, so w stays where it is
+    (tensor(2.1600),)
     """
 
     steps: int
@@ -88,6 +94,12 @@ class TruncatedReverse(Unrolled):
 
     K terms, one fewer than `Neumann(K)` has: at a converged w, `TruncatedReverse(T, K, γ)` equals `Neumann(K − 1, γ)`.
     Corollary 2 of the paper equates both with the same K; its sum over t = T−K+1 … T has K terms, not K + 1.
+
+    >>> from idarts.hypergrad import hypergradient
+    >>> inner, outer = (lambda w, a: (w[0] - a[0]) ** 2), (lambda w, a: w[0] ** 2)  # w* = α, H = 2, g = 6
+    >>> w, a = (torch.tensor(3.0, requires_grad=True),), (torch.tensor(3.0, requires_grad=True),)
+    >>> hypergradient(inner, outer, w, a, TruncatedReverse(steps=2, terms=1, step=0.1)).grads
+    (tensor(1.2000),)
     """
 
     steps: int
