@@ -82,6 +82,14 @@ def test_what_was_typed_and_later_files_stand_above_a_file(written, settings):
     assert settings("search", "--config", first, "--preset", "smoke", "--preset=cpu")["rounds"] == 150
 
 
+def test_a_method_is_not_typed_over_another_ones_full_record(written, settings, refused):
+    file = written(**as_data(RunConfig()))
+    told = refused("search", "--config", file, "--method", "darts")
+    assert f"{file} is of idarts and sets inner_steps, hypergradient.terms, hypergradient.step" in told
+    assert settings("search", "--config", file, "--method", "idarts")["inner_steps"] == 4
+    assert settings("search", "--config", written(method="idarts", rounds=3), "--method", "darts")["inner_steps"] == 1
+
+
 def test_a_full_record_stands_above_its_method_and_is_resumed_exactly(written, settings):
     begun = changed(RunConfig(method="darts", seed=4), {"hypergradient": {"terms": 1}, "alpha": {"betas": (0.1, 0.2)}})
     assert begun.inner_steps == 4  # darts has 1

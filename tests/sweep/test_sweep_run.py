@@ -64,6 +64,13 @@ def test_a_failed_job_is_retried_and_reported_and_the_others_are_done(images, tm
     with pytest.raises(InputError, match="another rounds"):
         sweep(other, tmp_path / "out")
     assert (tmp_path / "out" / "sweep.json").read_bytes() == before
+    # One that an older version began lacks settings that it did not know; they stood as they stand by default.
+    good = next(name for name in described.jobs if name != bad)
+    file = tmp_path / "out" / good / "config.json"
+    begun = json.loads(file.read_text())
+    del begun["precision"], begun["selection"]["rate"]
+    file.write_text(json.dumps(begun))
+    assert list(sweep(described, tmp_path / "out", jobs=1, threads=1, tell=told.append)) == [bad]
 
 
 def test_interrupted_it_says_how_to_go_on_and_a_second_one_is_told(images, tmp_path):

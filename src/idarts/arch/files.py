@@ -1,7 +1,7 @@
 """Writing a file so that a reader finds either all of it or none of it."""
 
-import os
-import tempfile
+import secrets
+from contextlib import suppress
 from pathlib import Path
 
 from idarts.errors import InputError
@@ -16,16 +16,22 @@ def write_whole(path: Path, content: bytes) -> None:
     ...     Path(folder, "a.txt").read_bytes()
     b'all of it'
     """
+    temporary = beside(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(content)
-        os.chmod(temporary, 0o644)  # mkstemp makes it private
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        with suppress(OSError):  # a folder that is none was told of already
+            temporary.unlink(missing_ok=True)
+
+
+def beside(path: Path) -> Path:
+    """A name in the same folder that nobody else takes. Unlike `tempfile`'s, what is made there has usual rights.
+
+    >>> beside(Path("runs/a.txt")).match("runs/.a.txt.*")
+    True
+    """
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}")

@@ -6,8 +6,8 @@ from pathlib import Path
 from jsonargparse import ArgumentParser, Namespace
 
 from idarts.cli.progress import Progress
-from idarts.cli.settings import add_run_arguments, chosen, given, layer, record, run_name
-from idarts.runs import Interrupted
+from idarts.cli.settings import add_run_arguments, chosen, given, layer, record, require_no_other, typed
+from idarts.runs import Interrupted, named
 from idarts.search.config import METHODS
 from idarts.search.logbook import as_text
 from idarts.search.presets import PRESETS
@@ -23,15 +23,18 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def set_defaults(parser: ArgumentParser, arguments: list[str]) -> None:
     """A preset's values stand below those that make a method, both below a file's and the command line's."""
-    named = chosen("preset", given("preset", parser, arguments), PRESETS)
-    method = given("method", parser, arguments) or named.get("method", "idarts")
-    layer(parser, arguments, named, chosen("method", method, METHODS), {"method": method})
+    preset = chosen("preset", given("preset", parser, arguments), PRESETS)
+    method = given("method", parser, arguments) or preset.get("method", "idarts")
+    own = chosen("method", method, METHODS)
+    if typed("--method", arguments):
+        require_no_other("method", method, own, parser, arguments)
+    layer(parser, arguments, preset, own, {"method": method})
 
 
 def run(args: Namespace) -> None:
     """Search, telling how it goes, and say what was found and how to go on."""
     settings = record(RunConfig, args)
-    out = Path(args.out or f"runs/{run_name(settings.space, settings.method, settings.data, settings.seed)}")
+    out = Path(args.out or Path("runs", named(settings.space, settings.method, settings.data, settings.seed)))
     try:
         with Progress() as progress:
             result = run_search(

@@ -74,6 +74,20 @@ def given(name: str, parser: ArgumentParser, arguments: list[str]) -> str | None
     return next((str(value) for value in reversed(values) if value is not None), None)
 
 
+def require_no_other(
+    name: str, value: str, own: Mapping[str, Any], parser: ArgumentParser, arguments: list[str]
+) -> None:
+    """A file made for another method would turn the typed one back into that, setting by setting."""
+    for file in _all_typed("--config", arguments):
+        found = _read(file, parser)
+        against = [key for key, mine in dotted(own).items() if found.get(key, mine) != mine]
+        if found.get(name, value) != value and against:
+            raise InputError(
+                f"--{name} {value}, but {file} is of {found[name]} and sets {', '.join(against)} as that has it; "
+                "take those lines out of the file"
+            )
+
+
 def _read(file: str, parser: ArgumentParser) -> dict[str, Any]:
     """A file of settings, groups as dotted names."""
     try:
@@ -124,13 +138,3 @@ def typed(option: str, arguments: list[str]) -> str | None:
 def _all_typed(option: str, arguments: list[str]) -> list[str]:
     separate = [after for argument, after in pairwise(arguments) if argument == option]
     return separate + [argument.partition("=")[2] for argument in arguments if argument.startswith(f"{option}=")]
-
-
-def run_name(space: str, method: str, data: str, seed: int) -> str:
-    """A folder's name for a search.
-
-    >>> run_name("darts", "idarts", "folder:/pets/cats", 3)
-    'darts-idarts-pets-cats-3'
-    """
-    data = data.removeprefix("folder:").removeprefix("npz:").strip("/.").replace("/", "-")
-    return f"{space}-{method}-{data}-{seed}".replace(":", "-")

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from os import PathLike
@@ -15,6 +14,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from idarts.arch import json_form
+from idarts.arch.files import beside
 from idarts.errors import InputError
 from idarts.export.card import FORMAT, Card, card_from
 from idarts.spaces import Choice, derive
@@ -54,6 +54,14 @@ def load(
 
     A derived `Choice` model's classes are not in the folder: give the module that was searched, or one like the derived
     one, as `model`; it stays as it is, and a copy gets the weights.
+
+    >>> import tempfile
+    >>> from idarts.train import train
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     done = train("nas-bench-201:0", "digits", out=Path(place, "run"), depth=1, channels=4, epochs=1)
+    ...     net = load(Path(place, "run"))
+    >>> net(torch.zeros(1, 1, 8, 8)).shape, net.card.labels[:3]
+    (torch.Size([1, 10]), ('0', '1', '2'))
     """
     where = model_folder(folder)
     card = read_card(where)
@@ -125,13 +133,9 @@ def write_folder(
     """Make a model folder aside, let `fill` put the network into it, then move it to its place in one step."""
     target = Path(folder)
     _require_free(target, overwrite)
+    aside = beside(target)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror}") from None
-    try:
-        aside.chmod(0o755)  # mkdtemp makes it private
+        aside.mkdir(parents=True)
         fill(aside)
         text = json.dumps(card.to_data(), indent=1, ensure_ascii=False, allow_nan=False)
         (aside / CONFIG).write_text(f"{text}\n", encoding="utf-8")
@@ -147,8 +151,7 @@ def _replace(target: Path, aside: Path) -> None:
     if not target.exists():
         aside.rename(target)
         return
-    old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.old."))
-    target.rename(old)  # onto an empty folder
+    old = target.rename(beside(target))
     try:
         aside.rename(target)
     except OSError:

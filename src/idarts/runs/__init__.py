@@ -3,7 +3,7 @@
 from idarts.runs import checkpoint
 from idarts.runs.conduct import Interrupted, Job, Options, Tell, Work, conduct
 from idarts.runs.device import device_named
-from idarts.runs.folder import read_config, read_log
+from idarts.runs.folder import named, read_config, read_log
 
 __all__ = [
     "Interrupted",
@@ -14,6 +14,7 @@ __all__ = [
     "checkpoint",
     "conduct",
     "device_named",
+    "named",
     "read_config",
     "read_log",
 ]

@@ -24,6 +24,16 @@ MADE = (
 )
 
 
+def named(*parts: object) -> str:
+    """A folder's name for a run, of what it is about.
+
+    >>> named("darts", "idarts", "folder:/pets/cats", 3)
+    'darts-idarts-pets-cats-3'
+    """
+    words = [str(part).removeprefix("folder:").removeprefix("npz:").strip("/.") for part in parts]
+    return "-".join(words).replace("/", "-").replace(":", "-")
+
+
 @contextmanager
 def claimed(out: Path, resume: bool, overwrite: bool) -> Iterator[None]:
     """The folder, for this process alone; what is in it stays, and an existing run needs a word to be there."""

@@ -17,7 +17,8 @@ from idarts._version import __version__
 from idarts.arch.files import write_whole
 from idarts.arch.forms import RESULT
 from idarts.errors import InputError
-from idarts.runs.folder import locked, require_own
+from idarts.runs.folder import locked, read_config, require_own
+from idarts.search.config import dotted
 from idarts.search.run import RunConfig
 from idarts.sweep.engines import Call, Engine, EngineError, StoppedError, local
 from idarts.sweep.job import Outcome, Task, work
@@ -45,6 +46,16 @@ def sweep(
     At most `jobs` run at a time (default: one a core, or one on a GPU), each with `threads`. A job that dies is tried
     again, `retries` times; a mistake in its settings is not. SIGTERM stops it as Ctrl-C does. Call it again, and it
     goes on.
+
+    >>> import tempfile
+    >>> from idarts.sweep import plan
+    >>> two = plan({"preset": "smoke", "methods": ["random-nas", "darts-first-order"], "settings": {"rounds": 1}})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     failed = sweep(two, Path(folder), tell=lambda line: None)
+    ...     len(Path(folder, "results.csv").read_text().splitlines())  # a line of names, and one for each
+    3
+    >>> failed
+    {}
     """
     jobs = jobs or min(slots(), len(plan.jobs))
     threads = threads or max(1, cores() // jobs)
@@ -120,21 +131,26 @@ def _task(out: Path, name: str, settings: RunConfig, threads: int) -> Task:
 
 
 def _require_same(out: Path, jobs: Mapping[str, RunConfig]) -> None:
-    """A folder whose run was begun with other settings is not this plan's."""
+    """A folder whose run was begun with other settings is not this plan's; one that it did not know stood as usual."""
     for name, settings in jobs.items():
         file = out / name / "config.json"
         if not file.exists():
             continue
         try:
-            before: dict[str, Any] = json.loads(file.read_text())
-        except (OSError, ValueError) as error:
-            raise InputError(f"{file} cannot be read ({error}); delete its folder") from None
-        now = json.loads(json.dumps(asdict(settings)))
-        other = next((key for key, value in now.items() if before.get(key) != value), None)
+            before = read_config(out / name)
+        except InputError:
+            raise InputError(f"{file} cannot be read; delete its folder") from None
+        now, before = _settings(asdict(settings)), _settings(asdict(RunConfig())) | _settings(before)
+        other = next((key for key, value in now.items() if before[key] != value), None)
         if other:
             raise InputError(
                 f"{out / name} was begun with another {other}; name a new folder with --out, or delete that one"
             )
+
+
+def _settings(found: Mapping[str, Any]) -> dict[str, Any]:
+    """By dotted names, as JSON has them."""
+    return dotted(json.loads(json.dumps(found)))
 
 
 def _record(out: Path, plan: Plan) -> None:

@@ -18,7 +18,7 @@ from idarts.data import Augment, Batches, ImageData, load, split
 from idarts.data.record import take
 from idarts.distributed import on_first, rank, share, world
 from idarts.errors import InputError
-from idarts.runs import Job, Options, device_named
+from idarts.runs import Job, Options, device_named, named
 from idarts.search.config import changed
 from idarts.search.logbook import as_text
 from idarts.spaces import Choice, ChoiceSupernet, Macro, count, derive, network
@@ -132,8 +132,7 @@ def run_name(what: Any, settings: TrainConfig) -> str:
     """
     text = str(what) if isinstance(what, str | PathLike) else _words(what)
     name = Path(text).stem if len(text) < 80 and not text.startswith(("|", "{")) else parse(text).space
-    data = settings.data.removeprefix("folder:").removeprefix("npz:").strip("/.").replace("/", "-")
-    return f"train-{name}-{data}-{settings.seed}".replace(":", "-")
+    return named("train", name, settings.data, settings.seed)
 
 
 def _words(what: Any) -> str:
