@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from idarts.hypergrad import FirstOrder, Method, Neumann, hypergradient, lift
+from idarts.runs.settings import changed
 from idarts.search import Search
-from idarts.search.config import changed
 from idarts.search.presets import PRESETS
 from idarts.search.relaxations import relaxed
 from idarts.search.run import RunConfig, _prepare

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from idarts.search.config import changed
+from idarts.runs.settings import changed
 from idarts.search.loop import Search
 from idarts.search.presets import PRESETS
 from idarts.search.round import Round

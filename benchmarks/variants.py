@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from idarts.arch import convert
+from idarts.runs.settings import changed
 from idarts.search import Search
-from idarts.search.config import changed
 from idarts.search.presets import PRESETS
 from idarts.search.round import Round
 from idarts.search.run import RunConfig, _prepare

@@ -16,8 +16,8 @@ from rich.table import Table
 from idarts.arch import Architecture, nas_bench_201, parse
 from idarts.cli.progress import Progress
 from idarts.report import write_report
-from idarts.search.config import Alpha
 from idarts.search.run import RunConfig, run
+from idarts.search.settings import Alpha
 from idarts.spaces import count
 from idarts.train import train
 

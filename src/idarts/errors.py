@@ -3,6 +3,9 @@
 The command line turns an `InputError` into exit code 2 (the user can fix it) and any other failure into 1.
 """
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class IdartsError(Exception):
     """Base of every error the package raises on purpose."""
@@ -22,6 +25,29 @@ class NotDifferentiableError(IdartsError, RuntimeError):
 
 class SingularCurvatureError(IdartsError, RuntimeError):
     """The inner curvature has no inverse."""
+
+
+def require_known(what: str, name: object, names: Iterable[str]) -> None:
+    """Refuse a name that is none of these.
+
+    >>> require_known("preset", "smok", ["smoke", "cpu"])
+    Traceback (most recent call last):
+    idarts.errors.InputError: unknown preset 'smok'; did you mean smoke?
+    """
+    names = list(names)
+    if name not in names:
+        raise InputError(f"unknown {what} {name!r}; {nearest(name, names)}")
+
+
+def nearest(name: object, names: Iterable[str], otherwise: str | None = None) -> str:
+    """What to say of a name that is none of these: the one that was meant, or else all of them.
+
+    >>> nearest("smok", ["smoke", "cpu"]), nearest("gpus", ["smoke", "tiny"])
+    ('did you mean smoke?', 'there are smoke, tiny')
+    """
+    names = list(names)
+    close = get_close_matches(str(name)[:100], names, n=1)
+    return f"did you mean {close[0]}?" if close else otherwise or f"there are {', '.join(names)}"
 
 
 class DivergenceWarning(UserWarning):

@@ -43,6 +43,12 @@ def test_every_form_is_recognised(tmp_path):
     forms = ["DARTS_V2", " darts_v2 ", V2, to_data(V2), to_json(V2), darts.to_text(V2)]
     forms += [record, str(record), genotype, run, str(run), run / "result.json"]
     assert all(parse(form) == V2 for form in forms)
+    held = {"index": 3, "architecture": nas_bench_201.to_string(nas_bench_201.from_index(3)), "cifar10": {"test": 90.0}}
+    assert parse(held) == parse(json.dumps(held)) == parse(json.dumps([held])) == nas_bench_201.from_index(3)
+    best = registry.entry("NB101_best_cifar10").architecture
+    matrix, ops = nas_bench_101.to_matrix(best)
+    answer = {"hash": nas_bench_101.fingerprint(best), "architecture": {"matrix": matrix, "ops": ops}, "test": 94.0}
+    assert parse(answer) == parse(json.dumps(answer)) == best
     assert parse("NAS-Bench-201:3") == nas_bench_201.from_index(3)
     assert parse(nas_bench_201.to_string(nas_bench_201.from_index(3))) == nas_bench_201.from_index(3)
 
@@ -85,6 +91,9 @@ def test_1shot1_converts_to_nas_bench_101():
         ({"matrix": [[0, 1], [0, 0]], "ops": [], "more": 1}, "unknown key 'more'"),
         ({"matrix": [[0, 1], [0, 0]], "ops": [], "fingerprint": "00"}, "but that of matrix and ops is 043721b9"),
         ({"architecture": 7}, "the architecture is 7"),
+        ({"architecture": "some cell"}, "the architecture is 'some cell'"),
+        ({"architecture": "|none~0|"}, "|none~0|"),
+        (json.dumps([to_data(V2)] * 2), "is no architecture, expected an object with keys"),
     ],
 )
 def test_what_is_no_architecture(what, message):

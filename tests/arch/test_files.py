@@ -24,6 +24,6 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path):
     (target / "inside").mkdir(parents=True)  # a file cannot take the place of a folder
     with pytest.raises(InputError, match=f"cannot write {target}: "):
         write_whole(target, b"a")
-    with pytest.raises(InputError, match="cannot write .*/none/a.txt: No such file or directory"):
+    with pytest.raises(InputError, match=r"cannot write .*/none/a.txt: No such file or directory"):
         write_whole(tmp_path / "none" / "a.txt", b"a")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]

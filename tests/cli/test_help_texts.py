@@ -11,10 +11,11 @@ import pytest
 
 from idarts.cli import main
 from idarts.cli.doctor import required_modules
-from idarts.search.config import METHODS, dotted
+from idarts.runs.settings import dotted
 from idarts.search.run import RunConfig
+from idarts.search.settings import METHODS
 from idarts.spaces import space
-from idarts.train.config import TrainConfig
+from idarts.train.settings import TrainConfig
 
 
 def shown(capsys, *arguments):

@@ -1,5 +1,6 @@
 """The shell around the commands: version, help, exit codes, tracebacks, and how quick it starts."""
 
+import os
 import subprocess
 import sys
 
@@ -29,7 +30,14 @@ def test_a_users_mistake_is_exit_code_2_on_stderr(arguments):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(("error", "code"), [(InputError("no such\n  thing"), 2), (RuntimeError("broken"), 1)])
+ERRORS = [
+    (InputError("no such\n  thing"), 2),
+    (RuntimeError("broken"), 1),
+    (BrokenPipeError(32, "to a worker, not to whoever reads the output"), 1),
+]
+
+
+@pytest.mark.parametrize(("error", "code"), ERRORS)
 def test_errors_are_one_line(monkeypatch, capsys, error, code):
     def fail(arguments):
         raise error
@@ -43,6 +51,30 @@ def test_errors_are_one_line(monkeypatch, capsys, error, code):
     assert ("--debug" in shown.err) == (code == 1)
     with pytest.raises(type(error)):
         cli.main(["x", "--debug"])
+
+
+LONG = "import sys; from idarts import cli; cli._run = lambda _: print('word ' * 10**6); sys.exit(cli.main([]))"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["-m", "idarts", "--help"],
+        ["-m", "idarts", "arch", "list"],
+        ["-m", "idarts", "arch", "list", "--json"],
+        ["-u", "-m", "idarts", "arch", "list", "--json"],
+        ["-c", LONG],
+    ],
+    ids=["help", "rich", "print", "unbuffered", "more than a buffer"],
+)
+def test_a_reader_that_ends_early_is_no_error(command):
+    """As `| head` does: the pipe has nobody at its other end."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    settings = {"stdout": writing, "stderr": subprocess.PIPE, "env": os.environ | {"PYTHONUNBUFFERED": ""}}
+    done = subprocess.run([sys.executable, *command], text=True, check=False, **settings)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_importing_costs_hardly_more_than_torch():

@@ -10,9 +10,10 @@ import yaml
 from idarts.cli import main, search
 from idarts.errors import InputError
 from idarts.runs import Interrupted
-from idarts.search.config import METHODS, Config, Cost, Selection, changed, config
+from idarts.runs.settings import changed
 from idarts.search.presets import PRESETS
 from idarts.search.run import RunConfig
+from idarts.search.settings import METHODS, Config, Cost, Selection, config
 
 
 @pytest.fixture(autouse=True)

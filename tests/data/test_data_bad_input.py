@@ -32,8 +32,8 @@ def refused(source, words, *args, **options):
         ("fashion_mnist", "did you mean fashion-mnist?"),
         ("digit", "did you mean digits?"),
         ("folders:x", "did you mean folder:PATH?"),
-        ("imagenet", "expected one of digits, cifar10"),
-        ("", "expected one of"),
+        ("imagenet", "there are digits, cifar10"),
+        ("", "there are digits"),
         ("folder:", "names no path"),
         ("npz:", "names no path"),
         (7, "a int is no data source"),
@@ -305,6 +305,21 @@ def test_truncated_images(tmp_path):
         big.save(file)
         file.write_bytes(file.read_bytes()[:-1500])
     with pytest.warns(UserWarning, match=r"3 of 63 images .*cat/a.jpg, dog/b.png, dog/c.webp"):
+        assert len(load(f"folder:{tmp_path}", hold_out=0).train) == 60
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (np.full((7, 9), 200, np.int32), "32-bit integers has no agreed range"),  # black, if they were of 16 bits
+        (np.full((7, 9), 70_000, np.int32), "32-bit integers has no agreed range"),
+        (np.full((7, 9), 0.5, np.float32), "floats has no agreed range"),
+    ],
+)
+def test_images_whose_range_nobody_knows(tmp_path, values, words):
+    files.image_folder(tmp_path, per_class=30)
+    Image.fromarray(values).save(tmp_path / "cat" / "a.tiff")
+    with pytest.warns(UserWarning, match=f"1 of 61 images .*cat/a.tiff.*{words}"):
         assert len(load(f"folder:{tmp_path}", hold_out=0).train) == 60
 
 

@@ -10,9 +10,10 @@ import pytest
 import torch
 from official_files import Jittered, Pictures
 from PIL import Image
-from torch.utils.data import Subset, TensorDataset
+from torch.utils.data import Dataset, Subset, TensorDataset
 
 from idarts.data import Images, LazyImages, load
+from idarts.errors import InputError
 
 
 def nhwc(part: Images) -> np.ndarray:
@@ -165,6 +166,13 @@ def test_folder_with_parts_of_its_own(tmp_path):
     assert data.train.shape == (3, 32, 32)
 
 
+def test_a_folder_of_parts_or_of_classes_but_not_both(tmp_path):
+    files.image_folder(tmp_path)
+    files.image_folder(tmp_path / "train")
+    with pytest.raises(InputError, match="train/ beside other folders of images such as cat/"):
+        load(f"folder:{tmp_path}")
+
+
 def test_folder_brings_every_kind_of_image_to_rgb(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir(), two.mkdir()
@@ -172,11 +180,12 @@ def test_folder_brings_every_kind_of_image_to_rgb(tmp_path):
     Image.new("RGBA", (9, 7), (100, 100, 100, 255)).save(one / "opaque.png")
     Image.new("RGB", (9, 7), (100, 100, 100)).quantize().save(one / "palette.png")
     Image.fromarray(np.full((7, 9), 100 * 256 + 99, np.uint16)).save(one / "deep.png")
+    Image.fromarray(np.full((7, 9), 100 * 256 + 99, np.int32)).save(one / "wide.tiff")
     Image.new("1", (9, 7), 1).save(two / "bits.png")
     Image.new("RGBA", (9, 7), (1, 2, 3, 0)).save(two / "transparent.png")
     Image.new("LA", (9, 7), (0, 0)).save(two / "grey transparent.png")
     images = load(f"folder:{tmp_path}", image=4, hold_out=0).train.images
-    assert images.flatten(1).float().mean(1).tolist() == [100.0] * 4 + [255.0] * 3
+    assert images.flatten(1).float().mean(1).tolist() == [100.0] * 5 + [255.0] * 3
     assert (images.flatten(1).float().std(1) == 0).all()
 
 
@@ -255,6 +264,20 @@ def test_datasets_that_do_not_fit_or_that_draw_stay_lazy():
     assert load(Subset(Pictures(), [3, 5, 6]), memory=100, hold_out=0).train.labels.tolist() == [1, 1, 0]
     assert isinstance(load(Jittered()).train, LazyImages)
     assert isinstance(load(Pictures()).train, Images)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_transform_that_seldom_happens_is_not_frozen_by_chance(seed):
+    class Seldom(Dataset):
+        def __len__(self):
+            return 400
+
+        def __getitem__(self, index):
+            image = torch.zeros(1, 4, 4) if torch.rand(()) > 0.05 else torch.ones(1, 4, 4)
+            return image, index % 2
+
+    torch.manual_seed(seed)
+    assert isinstance(load(Seldom()).train, LazyImages)
 
 
 def test_the_description_is_plain_json():

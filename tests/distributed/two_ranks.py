@@ -27,8 +27,8 @@ from idarts.search import Search, config
 from idarts.search.streams import Piece, TensorBatches
 from idarts.search.trials import Trial
 from idarts.spaces import network, space
-from idarts.train.config import TrainConfig
 from idarts.train.loop import Training
+from idarts.train.settings import TrainConfig
 
 METHODS = {
     "first": FirstOrder(),

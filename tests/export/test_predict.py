@@ -16,11 +16,21 @@ from idarts.export import Card, load, predict, save
 from idarts.export.prediction import read_image
 
 
+def triangles(old, new):
+    """The matrix that brings a line of `old` pixels to `new` ones: a triangle around each new pixel's centre."""
+    width = max(old / new, 1)
+    centres = (np.arange(new)[:, None] + 0.5) * old / new
+    weights = np.maximum(0, 1 - np.abs(np.arange(old) + 0.5 - centres) / width)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
 def by_hand(net, file):
     """Probabilities from Pillow and numpy alone: stretch, scale, normalise, softmax."""
     card = net.card
     with Image.open(file) as picture:
-        rgb = picture.convert("RGB").resize(card.image[::-1], Image.Resampling.BILINEAR)
+        pixels = np.asarray(picture.convert("RGB"), dtype=np.float64)
+    rows, columns = (triangles(*sides) for sides in zip(pixels.shape, card.image, strict=False))
+    rgb = Image.fromarray(np.einsum("ih,jw,hwc->ijc", rows, columns, pixels).round().astype(np.uint8))
     grey = card.in_channels == 1
     pixels = np.asarray(rgb.convert("L") if grey else rgb, dtype=np.float64).reshape(*card.image, -1)
     x = (pixels / 255 - np.array(card.mean)) / np.array(card.std)
@@ -49,6 +59,17 @@ def test_files_are_read_as_those_of_a_folder_of_training_images(tiny, pictures):
     assert len(pictures) == 8
     for file in pictures:
         assert torch.equal(read_image(file, card), read_picture(file, 8)), file.name
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_files_are_read_as_the_same_pixels_in_an_array(tmp_path, tiny, channels):
+    """So that `predict` and `evaluate` see the same where images are resized."""
+    pixels = np.random.default_rng(1).integers(0, 256, (6, 13, 13, channels), dtype=np.uint8)
+    data = load_data((pixels, np.arange(6) % 2), image=8, hold_out=0)
+    _, card = tiny("darts", channels=channels)
+    for place, one in enumerate(pixels):
+        Image.fromarray(one.squeeze()).save(tmp_path / "one.png")
+        assert torch.equal(read_image(tmp_path / "one.png", card), data.train.images[place])
 
 
 def test_an_image_of_training_is_seen_as_in_training(tmp_path, tiny, pictures):

@@ -1,5 +1,6 @@
 """What a user can get wrong: the package's own error, in a sentence that says what to do."""
 
+import numpy as np
 import pytest
 import torch
 from problems import quadratic, smooth
@@ -33,6 +34,53 @@ ALL = [
     TruncatedReverse(2, 1, 0.1),
 ]
 IDS = [f"{type(m).__name__}-{m.products}" for m in ALL]
+
+
+@pytest.mark.parametrize(
+    "method", [ConjugateGradient(), Neumann(1, 0.1), Neumann(1), Exact(), Nystrom(1), OneStep(0.1)], ids=repr
+)
+@pytest.mark.parametrize("where", ["outer gradient", "curvature"])
+def test_what_is_not_finite_never_comes_out_as_zeros(method, where):
+    w, a = (torch.tensor([1.0, 2.0], requires_grad=True),), (torch.tensor([1.0], requires_grad=True),)
+
+    def inner(w, a):
+        bend = ((w[0] - w[0].detach()).abs() ** 1.5).sum() if where == "curvature" else 0.0
+        return (w[0] ** 2).sum() + (a[0] * w[0]).sum() + bend
+
+    def outer(w, a):
+        steep = (w[0] - w[0].detach()).abs().sum().sqrt() if where == "outer gradient" else 0.0
+        return w[0].sum() + steep + 3 * a[0].sum()
+
+    if where == "curvature" and isinstance(method, OneStep):
+        return  # it does not look at the curvature
+    with pytest.raises((NotFiniteError, SingularCurvatureError)):
+        hypergradient(inner, outer, w, a, method)
+
+
+def test_without_curvature_there_is_no_step_by_it():
+    w, a = (torch.tensor([1.0], requires_grad=True),), (torch.tensor([1.0], requires_grad=True),)
+    with pytest.raises(SingularCurvatureError, match="no curvature"):
+        hypergradient(lambda w, a: (a[0] * w[0]).sum(), lambda w, a: w[0].sum(), w, a, Neumann(2))
+
+
+def test_half_precision_is_not_called_singular():
+    w, a = (torch.tensor([1.0], requires_grad=True),), (torch.tensor([1.0], requires_grad=True),)
+    half = tuple(tensor.detach().bfloat16().requires_grad_() for tensor in w)
+    found = hypergradient(lambda w, a: ((w[0] - a[0]) ** 2).sum(), lambda w, a: w[0].sum(), half, a, Exact())
+    assert found.grads[0].item() == 1.0
+
+
+@pytest.mark.parametrize("step", [torch.tensor(0.1), np.float32(0.1), 0.1, [0.1]], ids=repr)
+def test_a_step_may_be_any_kind_of_number(step):
+    w, a = (torch.tensor([3.0], requires_grad=True),), (torch.tensor([3.0], requires_grad=True),)
+    found = hypergradient(lambda w, a: ((w[0] - a[0]) ** 2).sum(), lambda w, a: (w[0] ** 2).sum(), w, a, OneStep(step))
+    assert found.grads[0].item() == pytest.approx(1.2)
+
+
+@pytest.mark.parametrize("decay", ["x", None, -1.0, [0.1, "x"]])
+def test_a_weight_decay_that_cannot_be(decay):
+    with pytest.raises(InputError, match="weight_decay="):
+        OneStep(0.1, weight_decay=decay)
 
 
 @pytest.fixture

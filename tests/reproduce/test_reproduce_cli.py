@@ -1,20 +1,24 @@
 """`idarts reproduce` as a person types it."""
 
+import csv
 import os
 import shlex
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import pytest
 
 from idarts.cli import main
+from idarts.cli import reproduce as cli_reproduce
 from idarts.errors import InputError
 from idarts.reproduce import EXPERIMENTS
 from idarts.runs.folder import locked
+from idarts.sweep import conduct
+from idarts.sweep.job import Outcome
 
 
 def test_help_lists_the_experiments_with_a_line_each(capsys):
@@ -27,7 +31,7 @@ def test_help_lists_the_experiments_with_a_line_each(capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["table-1", "--preset", "gpu"], "unknown preset 'gpu'; there are paper, cpu, smoke"),
+        (["table-1", "--preset", "large"], "unknown preset 'large'; there are paper, cpu, smoke"),
         (
             ["table-1", "--seeds", "one"],
             "--seeds is 'one', expected a number of seeds such as 3, or a list such as 1,2,3",
@@ -43,6 +47,40 @@ def test_mistakes_are_one_line(capsys, tmp_path, monkeypatch, arguments, said):
     assert len(lines) == 1
     assert said in lines[0]
     assert not list(tmp_path.iterdir())
+
+
+def test_rows_are_named_with_or_without_spaces_and_once(tables, tmp_path, capsys):
+    command = ["reproduce", "table-1", "--preset", "smoke", "--seeds", "1", "--tables", str(tables)]
+    command += ["--out", str(tmp_path / "out"), "--methods"]
+    assert main([*command, "random-search,random-search"]) == 2
+    assert "methods are random-search, random-search, expected each once" in capsys.readouterr().err
+    assert main([*command, "random-search, optimum"]) == 2
+    assert "unknown row 'optimum'; did you mean optimal?" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert main([*command, " random-search , optimal"]) == 0
+    with (tmp_path / "out" / "results.csv").open() as file:
+        assert [row["method"] for row in csv.DictReader(file)] == ["random-search", "optimal"]
+
+
+def test_searches_side_by_side_have_no_more_threads_than_omp_num_threads(tables, tmp_path, monkeypatch):
+    given = []
+
+    @contextmanager
+    def noting():
+        def call(_, task):
+            given.append(task["threads"])
+            return Outcome("noted")
+
+        yield call
+
+    monkeypatch.setattr(conduct, "cores", lambda: 8)
+    monkeypatch.setattr(cli_reproduce, "local", noting)
+    command = ["reproduce", "table-1", "--preset", "smoke", "--seeds", "1", "--methods", "gdas", "--jobs", "2"]
+    command += ["--tables", str(tables), "--out", str(tmp_path / "out")]
+    for asked in ("1", "3", "100"):
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+        assert main(command) == 1
+    assert given == [1, 3, 4]
 
 
 def test_an_interrupt_says_how_to_go_on_and_going_on_does(tables, tmp_path):

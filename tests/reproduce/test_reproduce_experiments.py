@@ -3,11 +3,13 @@
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
-from idarts.errors import InputError
+from idarts.errors import IdartsError, InputError
 from idarts.reproduce import EXPERIMENTS, Request, reproduce
 from idarts.reproduce.published import COLUMNS, TABLE_1, TABLE_K
 from idarts.reproduce.searches import search_jobs, settings
@@ -146,7 +148,7 @@ def test_an_unfinished_run_is_gone_on_with(tables, tmp_path):
     reproduce("table-1", request, lambda _: None)
     assert calls == [("idarts-1", False), ("darts-first-order-1", False), ("darts-first-order-1", True)]
     rounds = (tmp_path / "out" / "runs" / "darts-first-order-1" / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["number"] for line in rounds] == [1, 2, 3, 4, 5]
+    assert [json.loads(line)["number"] for line in rounds] == list(range(1, 11))  # iDARTS takes 5 batches a round
 
 
 def test_more_seeds_and_rows_may_be_added_later(tables, tmp_path):
@@ -157,13 +159,42 @@ def test_more_seeds_and_rows_may_be_added_later(tables, tmp_path):
 
 
 def test_an_unknown_row_and_a_missing_table_are_told_before_anything_is_written(tables, tmp_path):
-    with pytest.raises(InputError, match="table-1 has no row 'dart'; there are enas, "):
+    with pytest.raises(InputError, match=r"unknown row 'dart'; did you mean darts\?"):
         reproduce("table-1", Request(tmp_path / "out", "smoke", (1,), tables, methods=("dart",)))
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(InputError, match=r"no table of nas-bench-201 in .*; get .* and run: idarts table import"):
         reproduce("table-k", Request(tmp_path / "out", "smoke", (1,), empty))
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("damaged", ['{"space": "nas-b', "[]"])
+def test_a_damaged_run_is_one_failed_job_and_its_folder_is_named(tables, tmp_path, damaged):
+    run = tmp_path / "out" / "runs" / "darts-first-order-1"
+    request = Request(tmp_path / "out", "smoke", (1,), tables, methods=("darts-first-order", "random-search"))
+    reproduce("table-1", replace(request, methods=("optimal",)), lambda _: None)
+    run.mkdir(parents=True)
+    (run / ".lock").touch()
+    for name in ("config.json", "result.json"):
+        (run / name).write_text(damaged)
+        told = re.escape(f"1 of 2 jobs failed, first darts-first-order-1 ({run / name} cannot be read")
+        with pytest.raises(IdartsError, match=rf"{told}.*; delete {re.escape(str(run))}\)") as error:
+            reproduce("table-1", request, lambda _: None)
+        assert "--overwrite" not in str(error.value)
+        assert [row["method"] for row in rows(tmp_path / "out")] == ["optimal", "random-search"]
+    rmtree(run)
+    reproduce("table-1", request, lambda _: None)
+    assert [row["method"] for row in rows(tmp_path / "out")][2:] == ["darts-first-order"]
+
+
+def test_alpha_alone_is_shown_where_it_was_trained(tmp_path):
+    table_1 = EXPERIMENTS["table-1"]
+    facts = dict.fromkeys(COLUMNS, 90.0) | {name: 80.0 for name in table_1.columns if name.startswith("argmax_")}
+    head = dict.fromkeys(("job", *table_1.columns), "") | facts | {"seed": 1, "gradient_evaluations": 1, "seconds": 1}
+    made = [head | {"method": method} for method in ("enas", "random-nas", "setn", "gdas", "darts", "idarts")]
+    lines = [line[0] for line in table_1.show(made, Request(tmp_path))[0].rows]
+    alone = [lines[place - 2] for place, name in enumerate(lines) if name == "  by α alone"]
+    assert alone == ["setn", "gdas", "darts", "idarts"]
 
 
 def test_figure_1_follows_the_log(results):
@@ -191,6 +222,7 @@ def test_settings_are_the_presets_with_what_the_experiment_changes():
     darts = settings(request, "nas-bench-1shot1-s3", "darts", 1, {})
     assert (darts.inner_steps, darts.hypergradient.terms, darts.batch) == (1, 0, 96)
     assert darts.rounds == 2160 * 6 / 2  # as many epochs as with T = 5
+    assert settings(request, "nas-bench-1shot1-s3", "gdas", 1, {}).rounds == 2160 * 6  # its α sees no training batch
 
 
 # Spelled from the paper, not from the module.
@@ -231,6 +263,33 @@ def test_the_overview_measures_every_method_and_what_the_paper_says_of_memory(re
     }
     assert memory["reverse mode"][-1] > 1.8 * memory["reverse mode"][0]
     assert memory["Neumann, K = 2"][-1] == pytest.approx(memory["Neumann, K = 2"][0], rel=0.05)
+
+
+def test_as_t_grows_inner_steps_are_counted_whoever_takes_them(results, monkeypatch):
+    from idarts.reproduce import hypergradients
+    from idarts.reproduce.small_supernet import SmallSupernet
+
+    found = [row for row in rows(results("table-hypergradients")) if row["part"] == "after T steps"]
+    spent = {(row["case"], int(row["T"])): float(row["gradient_evaluations"]) for row in found}
+    for case in ("one step (DARTS)", "Neumann, K = 2", "exact at w_T"):
+        assert spent[case, 4] - spent[case, 1] == pytest.approx(3)
+    assert spent["one step (DARTS)", 1] == pytest.approx(
+        1 + spent["truncated reverse, K ≤ 2", 1]
+    )  # which begins at w_0
+    assert "The T inner steps are in every method's" in (results("table-hypergradients") / "results.md").read_text()
+
+    seen, inner = [], SmallSupernet.inner
+
+    def cost(call):
+        seen.clear()
+        call()
+        return {"milliseconds": len(seen)}
+
+    monkeypatch.setattr(hypergradients, "cost", cost)
+    monkeypatch.setattr(SmallSupernet, "inner", lambda *args: seen.append(1) or inner(*args))
+    for name, own in (("one step (DARTS)", 1), ("reverse mode", 0)):  # what is timed takes T steps, and one look more
+        timed = hypergradients._growing_steps((60, 3, 4, 0), name, hypergradients.AFTER_STEPS[name])
+        assert [row["milliseconds"] for row in timed] == [1 + own, 2 + own, 4 + own]
 
 
 def test_the_exact_hypergradient_is_exact_and_the_series_nears_it(results):

@@ -138,8 +138,21 @@ def test_values_come_back_as_they_were(tmp_path):
     assert found[0]["job"] == "12"
 
 
+def test_a_job_is_put_on_record_once(tmp_path):
+    store = Store(tmp_path / "results.csv", ("value",))
+    store.add("a", {}, [{"value": 1}])
+    with pytest.raises(IdartsError, match="has a already"):
+        store.add("a", {}, [{"value": 1}])
+    assert len(Store(tmp_path / "results.csv", ("value",)).rows) == 1
+
+
 @pytest.mark.parametrize(
-    ("change", "said"), [({"preset": "gpu"}, "unknown preset 'gpu'"), ({"seeds": (1, 1)}, "each once")]
+    ("change", "said"),
+    [
+        ({"preset": "gpu"}, "unknown preset 'gpu'"),
+        ({"seeds": (1, 1)}, "each once"),
+        ({"methods": ("darts", "idarts", "darts")}, "methods are darts, idarts, darts, expected each once"),
+    ],
 )
 def test_requests_that_make_no_sense(tmp_path, change, said):
     with pytest.raises(InputError, match=said):

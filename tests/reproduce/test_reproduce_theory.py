@@ -7,6 +7,7 @@ import torch
 from idarts.hypergrad import Neumann
 from idarts.reproduce import theory
 from idarts.reproduce.small_supernet import small_supernet, stepped
+from idarts.reproduce.theory_page import COLUMNS, sections
 
 
 def test_the_closed_gradient_is_the_slope_of_the_outer_loss():
@@ -84,6 +85,40 @@ def test_theorem_2_the_true_gradient_decays_down_to_the_error_of_k_terms(decays)
 
 def test_theorem_2_needs_its_second_condition(decays):
     assert decays["additive"]["estimate"][-1] > 10 * decays["many"]["estimate"][-1]
+
+
+def shown(part, rows):
+    """The lines of a part's table, for rows of it."""
+    (section,) = sections([dict.fromkeys(COLUMNS, "") | {"part": part} | row for row in rows])
+    return section.rows
+
+
+@pytest.mark.parametrize(
+    ("errors", "said"), [((3, 2, 1), "yes"), ((3, 4, 1), "no, not at T = 2"), ((1, 1, 2), "no, not at T = 2, 4")]
+)
+def test_the_page_says_of_errors_over_t_what_was_seen(errors, said):
+    facts = dict.fromkeys(("cosine", "hvps", "gradient_evaluations", "milliseconds", "kilobytes"), 1.0)
+    rows = [{"case": "a", "T": 2**place, "error": float(error), **facts} for place, error in enumerate(errors)]
+    assert shown("after T steps", rows)[0][-1] == said
+
+
+def test_the_page_says_of_theorem_2_what_was_seen():
+    def rows(estimates, gradients):
+        both = enumerate(zip(estimates, gradients, strict=True), start=1)
+        head = {"case": "noise as in condition 2", "K": 0, "seed": 1, "bound": 1.0}
+        return [head | {"step": step, "estimate": one, "gradient": other} for step, (one, other) in both]
+
+    for estimates, gradients, said in (
+        ((3.0, 1.0, 0.1), (3.0, 1.0, 0.9), ["yes", "no"]),
+        ((3.0, 1.0, 0.9), (3.0, 1.0, 0.1), ["no", "yes"]),
+    ):
+        (line,) = shown("theorem 2", rows(estimates, gradients))
+        assert [line[3], line[6]] == said
+
+
+def test_the_page_says_of_corollary_2_what_was_seen():
+    assert shown("corollary 2", [{"K": 1, "same": 0.1, "fewer": 1e-16}])[0][2::2] == ["no", "yes"]
+    assert shown("corollary 2", [{"K": 1, "same": 1e-16, "fewer": 0.1}])[0][2::2] == ["yes", "no"]
 
 
 def test_inner_steps_of_the_small_supernet_lead_to_its_optimum():

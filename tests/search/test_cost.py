@@ -12,10 +12,10 @@ from idarts.arch.rules import NAS_BENCH_201_OPS as OPS
 from idarts.data import Batches, load, split
 from idarts.errors import InputError
 from idarts.search import Search, config
-from idarts.search.config import Cost, Selection
 from idarts.search.cost import Budget, budget, measure_latency
 from idarts.search.prices import prices
 from idarts.search.run import RunConfig, run
+from idarts.search.settings import Cost, Selection
 from idarts.spaces import Choice, ChoiceSupernet, Macro, count, count_module, derive, space
 
 CELLS = list(product(range(5), repeat=6))
@@ -168,12 +168,12 @@ def test_latency_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kind": "parameters"}, "cost.target is None"),
+        ({"kind": "parameters"}, "cost.target is not given"),
         ({"kind": "parameters", "target": -1}, "cost.target is -1"),
         ({"kind": "parameters", "target": 200_000}, "the nearest has 213,306"),
         ({"kind": "latency", "target": 5}, "cost.table names no file"),
         ({"kind": "latency", "target": 5, "table": "nowhere.json"}, "nowhere.json cannot be read"),
-        ({"kind": "parameters", "target": 4e5, "tolerance": 0}, "tolerance must be positive"),
+        ({"kind": "parameters", "target": 4e5, "tolerance": 0}, "cost.tolerance is 0, expected a positive number"),
         ({"kind": "parameters", "target": 4e5, "skeleton": "mnist"}, "unknown macro 'mnist'"),
     ],
 )

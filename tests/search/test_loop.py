@@ -209,7 +209,61 @@ def test_a_bad_training_batch_moves_nothing(parts):
     assert all(torch.equal(one, other) for one, other in zip(before, search.w, strict=True))
 
 
+def test_a_gradient_that_is_not_finite_is_left_out_too(parts):
+    search = begin(parts, "darts-first-order", rounds=4)
+    plain, calls = search.loss, []
+
+    def spoilt(outputs, targets):
+        calls.append(1)
+        steep = (outputs - outputs.detach()).abs().sum().sqrt()  # 0, with a gradient that is not finite
+        return plain(outputs, targets) + (steep if len(calls) == 1 else 0.0)
+
+    search.loss = spoilt
+    assert all(math.isfinite(found.train_loss) for found in search.rounds())
+    assert all(parameter.isfinite().all() for parameter in search.w)
+
+
+def test_a_learning_rate_that_ends_at_zero_is_no_error(parts):
+    found = list(begin(parts, "darts", rounds=3, weights={"last_rate": 0.0}).rounds())
+    assert found[-1].rate == 0.0
+    assert [one.implicit_share > 0 for one in found] == [True, True, False]
+
+
+def test_a_budget_that_ends_in_the_warm_up_finds_nothing(parts):
+    search = begin(parts, weights={"warmup": 60}, gradient_evaluations=5)
+    with pytest.raises(InputError, match="before the first step on α"):
+        list(search.rounds())
+    assert search.weight_steps == 5
+
+
+@pytest.mark.parametrize("method", ["idarts", "darts", "darts-first-order", "gdas", "setn", "random-nas", "enas"])
+def test_an_epoch_is_an_epoch_and_no_batch_is_drawn_in_vain(parts, method):
+    search = begin(parts, method, epochs=1, hypergradient={"samples": 1})
+    search.train = Batches(parts[0], 64)  # 11 batches
+    search.total = max(1, round(len(search.train) / search.settings.batches_a_round))
+    drawn, given = [], search.train.__class__.__next__
+
+    class Counted:
+        def __next__(self):
+            drawn.append(1)
+            return given(batches)
+
+    batches, search.train = search.train, Counted()
+    rounds = len(list(search.rounds()))
+    assert len(drawn) == rounds * search.settings.batches_a_round
+    assert len(drawn) == pytest.approx(11, abs=2)
+    implicit = method in ("idarts", "darts")
+    assert search.weight_steps == len(drawn) - (rounds if implicit else 0)
+
+
 class TestCheckpoints:
+    def test_those_of_a_future_that_was_gone_back_from_are_forgotten(self, tmp_path):
+        for number in (20, 40):
+            checkpoint.save(tmp_path, number, {"x": torch.tensor(number)})
+        (tmp_path / "00000040.pt").write_bytes(b"damaged")
+        checkpoint.save(tmp_path, 25, {"x": torch.tensor(25)})
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["00000020.pt", "00000025.pt"]
+
     def test_the_last_two_are_kept(self, tmp_path):
         for number in (1, 2, 3, 10):
             checkpoint.save(tmp_path, number, {"x": torch.tensor(number)})

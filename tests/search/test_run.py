@@ -9,6 +9,7 @@ import sys
 import time
 from random import Random
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -21,7 +22,10 @@ from idarts.data import load
 from idarts.errors import CollapseWarning
 from idarts.runs import checkpoint
 from idarts.runs.folder import clear
+from idarts.runs.settings import changed
+from idarts.search.run import RunConfig, run
 
+TINY = {"rounds": 1, "batch": 8, "depth": 1, "channels": 4, "inner_steps": 1, "hypergradient": {"order": "first"}}
 SMALL = ["--preset", "smoke", "--channels", "4", "--batch", "16", "--rounds", "14", "--checkpoint-rounds", "2"]
 
 
@@ -297,3 +301,26 @@ def test_a_collapse_to_skip_connections_is_said_once(tmp_path):
 def _push_to_skip(_found, search):
     with torch.no_grad():
         search.a[0][:, 1] = 3.0
+
+
+@pytest.mark.parametrize(("valid", "sizes"), [(None, (64, 32)), (0.25, (48, 16))])
+def test_validation_images_of_the_datas_own_are_those_that_alpha_sees(valid, sizes, tmp_path):
+    draw = np.random.default_rng(0)
+    arrays = {}
+    for part, count in (("train", 64), ("valid", 32), ("test", 16)):
+        arrays |= {f"x_{part}": draw.integers(0, 255, (count, 8, 8), dtype=np.uint8), f"y_{part}": np.arange(count) % 3}
+    np.savez(tmp_path / "dots.npz", **arrays)
+    settings = changed(RunConfig(data=f"npz:{tmp_path / 'dots.npz'}", valid=valid), TINY)
+    seen = []
+    run(settings, tmp_path / "run", watch=lambda _, search: seen.append((search.train.part, search.valid.part)))
+    assert tuple(map(len, seen[0])) == sizes
+    parts = json.loads((tmp_path / "run" / "result.json").read_text())["data"]["parts"]
+    assert (parts["search"]["size"], parts["valid"]["size"]) == sizes
+
+
+def test_a_trial_that_diverges_leaves_json_behind(tmp_path):
+    selection = {"rule": "trials", "samples": 2, "steps": 3, "batches": 1, "rate": 1e12}
+    run(changed(RunConfig(), {**TINY, "selection": selection}), tmp_path / "run")
+    found = (tmp_path / "run" / "result.json").read_text()
+    assert "Infinity" not in found
+    assert [one["loss"] for one in json.loads(found)["trials"]] == [None, None]

@@ -53,6 +53,15 @@ def test_outputs_that_do_not_fit():
         net(torch.zeros(2, 4), mixtures=nothing)
 
 
+def test_a_branch_that_changes_what_the_others_read_is_refused():
+    block = Choice({"relu": nn.ReLU(inplace=True), "same": nn.Identity()}, name="block")
+    with pytest.raises(InputError, match="branch 'relu' changes its input in place; use inplace=False"):
+        block(torch.tensor([-1.0, 2.0]))
+    alone = ChoiceSupernet(block)  # where a branch runs alone, nobody else reads it
+    path = alone.path(chosen(block="relu"))
+    assert alone(torch.tensor([-1.0, 2.0]), mixtures=path).tolist() == [0.0, 2.0]
+
+
 @pytest.mark.parametrize("use", [tie, ChoiceSupernet, derive])
 def test_models_that_cannot_be(use):
     with pytest.raises(InputError, match="there is no Choice in this Linear, expected at least one to search"):
@@ -68,10 +77,10 @@ def test_models_that_cannot_be(use):
 @pytest.mark.parametrize(
     ("architecture", "message"),
     [
-        (chosen(activaton="relu"), "unknown Choice 'activaton', did you mean 'activation'?"),
-        (chosen(zzz="relu"), "unknown Choice 'zzz', expected one of activation, direction"),
-        (chosen(activation="relo", direction="up"), "Choice 'activation': unknown branch 'relo', did you mean 'relu'?"),
-        (chosen(activation="x", direction="up"), "Choice 'activation': unknown branch 'x', expected one of relu, tanh"),
+        (chosen(activaton="relu"), "unknown Choice 'activaton'; did you mean activation?"),
+        (chosen(zzz="relu"), "unknown Choice 'zzz'; there are activation, direction"),
+        (chosen(activation="relo", direction="up"), "Choice 'activation': unknown branch 'relo'; did you mean relu?"),
+        (chosen(activation="x", direction="up"), "Choice 'activation': unknown branch 'x'; there are relu, tanh"),
         (
             chosen(activation="relu"),
             "Choice 'direction': the architecture takes no branch for it, expected one of up, d",

@@ -27,6 +27,20 @@ EXACT = {
 }
 
 
+def test_a_sample_may_be_folded_into_the_batch():
+    class Folded(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.line = nn.Linear(8, 8, bias=False)
+
+        def forward(self, x):
+            return self.line(x.reshape(-1, 8)).reshape(x.shape)
+
+    assert count_module(Folded(), torch.empty(2, 16, 8)).multiply_adds["conv+fc"] == 16 * 8 * 8
+    with pytest.raises(InputError, match="MultiheadAttention cannot be counted"):
+        count_module(nn.TransformerEncoderLayer(8, 2, batch_first=True), torch.empty(2, 16, 8))
+
+
 @pytest.mark.parametrize("name", EXACT)
 def test_exact_counts_of_published_cells(name):
     cifar, imagenet = count(name, "cifar"), count(name, "imagenet")

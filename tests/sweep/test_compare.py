@@ -11,7 +11,7 @@ from scipy import stats
 from idarts.arch import parse, to_data
 from idarts.cli import main
 from idarts.sweep import plan
-from idarts.sweep.comparison import at_equal_cost, compare
+from idarts.sweep.comparison import at_equal_cost, compare, pairs
 from idarts.sweep.conduct import _record
 from idarts.sweep.statistics import holm, paired, permutation, t_test
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_compared_is_said(runs, tmp_path, capsys):
     assert any("left out: c" in note for note in found.notes)
     assert any("different data (cifar10, digits)" in note for note in found.notes)
     assert found.measure == "valid_accuracy"  # one has no table
-    assert at_equal_cost(found) is None
+    assert at_equal_cost(found) == "a table knows the cells of some runs only"
     for arguments, said in (
         (["no-such"], "is not there"),
         ([str(runs / "a1")], "nothing to compare"),
@@ -164,6 +164,66 @@ def test_what_cannot_be_compared_is_said(runs, tmp_path, capsys):
         shown = capsys.readouterr().err
         assert said in shown
         assert shown.count("\n") == 1
+
+
+def test_a_value_that_is_not_finite_is_left_out_and_said(runs, tmp_path, capsys):
+    file = runs / "b3" / "metrics.jsonl"
+    lines = [json.loads(line) | {"valid_accuracy": None} for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert main(["compare", str(runs), "--measure", "valid_accuracy", "--json"]) == 0
+
+    def refuse(word):
+        raise AssertionError(f"{word} is no JSON")
+
+    found = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    (pair,) = found["pairs"]
+    assert (pair["seeds"], pair["permutation_p"], pair["permutation_p_holm"]) == (2, 1.0, 1.0)
+    assert found["groups"][1]["valid_accuracy"]["values"][2] is None
+    left_out = "Without a finite valid_accuracy, and left out of its means and tests: 1 of 6 runs, b3."
+    assert left_out in found["notes"]
+    assert main(["compare", str(runs), "--measure", "valid_accuracy", "--out", str(tmp_path / "page")]) == 0
+    assert left_out in capsys.readouterr().out
+    assert left_out not in compare([runs]).notes  # by the table all runs have a value
+    make_run(runs / "b4", "idarts", 3)
+    assert [found.pairs for *_, found in pairs(compare([runs], measure="valid_accuracy"))] == [3]
+
+
+def test_pairs_that_are_not_finite_are_none():
+    nan = float("nan")
+    assert paired([nan, 3.0, 4.0, nan], [1.0, 2.0, 2.0, nan]) == paired([3.0, 4.0], [2.0, 2.0])
+    alone = paired([nan, 3.0], [1.0, 2.0])
+    assert (alone.pairs, alone.mean, alone.permutation) == (1, 1.0, None)
+
+
+def test_without_a_common_cost_it_is_said_why(tmp_path, capsys):
+    for seed in (1, 2):
+        make_run(tmp_path / f"a{seed}", "darts", seed, per_round=1.0)
+        make_run(tmp_path / f"b{seed}", "idarts", seed, per_round=30.0)
+    assert main(["compare", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    why = "one run had ended after 20 gradient evaluations, another's first round took 30"
+    assert f"Without a column at equal cost: {why}." in shown
+    assert main(["compare", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["equal_cost"] is None
+
+
+@pytest.mark.parametrize("columns", ["80", "160", None])
+def test_names_are_never_cut(tmp_path, monkeypatch, capsys, columns):
+    sets = {"data.augment-with-a-long-name": {"batch": 8}, "data.augment-with-a-long-game": {"batch": 9}}
+    swept = make_sweep(tmp_path / "sets", seeds=2, methods=["darts", "darts-first-order"], grid={"start": sets})
+    if columns:
+        monkeypatch.setenv("COLUMNS", columns)
+    else:
+        monkeypatch.delenv("COLUMNS", raising=False)
+    assert main(["compare", str(swept)]) == 0
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    for group in compare([swept]).groups:
+        assert f"\n {group.name} " in shown
+    wide = "supernet" in shown.split("Paired by seed")[0].split("The supernet")[0]
+    assert wide == (columns != "80")
+    assert ("2 more measures need a wider terminal" in shown) == (not wide)
+    assert ("darts-first-order data.augment-with-a-long-game −" in shown) == wide
 
 
 def test_p_values_against_scipy():

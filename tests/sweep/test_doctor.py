@@ -4,9 +4,18 @@ import importlib
 import json
 import sys
 
+import numpy as np
 import pytest
 
 from idarts.cli import main
+from idarts.errors import InputError
+from idarts.tables import table
+from idarts.tables.columns import write_columns
+from idarts.tables.table_201 import Table201
+
+
+def write_201(folder):
+    write_columns(folder / "nas-bench-201.npz", {name: np.zeros(15625, np.float32) for name in Table201._needed})
 
 
 def findings(capsys):
@@ -17,7 +26,7 @@ def findings(capsys):
 
 def test_what_is_there_and_what_is_missing(tmp_path, monkeypatch, capsys):
     (tmp_path / "cifar10.npz").touch()
-    (tmp_path / "nas-bench-201.npz").touch()
+    write_201(tmp_path)
     monkeypatch.setenv("IDARTS_DATA", str(tmp_path))
     monkeypatch.setenv("IDARTS_TABLES", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -37,6 +46,57 @@ def test_what_is_there_and_what_is_missing(tmp_path, monkeypatch, capsys):
         "help": "pip install 'idarts[slurm]'",
     }
     assert found["torch"]["told"] == importlib.import_module("torch").__version__
+
+
+def test_tables_that_no_look_up_can_use_are_missing(tmp_path, monkeypatch, capsys):
+    """What doctor says is what a look-up does."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    cache = tmp_path / "cache" / "idarts" / "tables"
+    cache.mkdir(parents=True)
+    write_201(cache)
+    monkeypatch.delenv("IDARTS_TABLES", raising=False)
+    assert findings(capsys)[1]["nas-bench-201"]["state"] == "found"
+
+    def refused(*words):
+        code, found = findings(capsys)
+        assert code == 0
+        one = found["nas-bench-201"]
+        with pytest.raises(InputError) as caught:
+            table("nas-bench-201")
+        assert one["state"] == "missing"
+        assert f"{one['told']}; {one['help']}" == str(caught.value)
+        assert all(word in one["told"] for word in words)
+        return found
+
+    monkeypatch.setenv("IDARTS_TABLES", str(tmp_path / "none"))
+    assert refused("none is no folder")["IDARTS_TABLES"]["told"] == f"{tmp_path / 'none'} is no folder"
+    monkeypatch.delenv("IDARTS_TABLES")
+    good = (cache / "nas-bench-201.npz").read_bytes()
+    (cache / "nas-bench-201.npz").write_bytes(good[:-100])
+    refused("cannot be read as a table")
+    write_columns(cache / "nas-bench-201.npz", {"a": np.zeros(15625, np.float32)})
+    refused("no column cifar100_flops")
+
+
+def test_parquet_tables(tmp_path, monkeypatch, capsys):
+    """Only looked at, for a conversion takes seconds; and missing where pyarrow is."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (idarts[tables])")
+    import pyarrow
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("IDARTS_TABLES", str(tmp_path))
+    names = ["hash", "n_vertices", "adj_bits", "ops", "params", "test_acc_108ep_mean"]
+    names += [f"in_1shot1_ss{number}" for number in (1, 2, 3)]
+    parquet.write_table(pyarrow.table({name: [1] for name in names}), tmp_path / "nasbench101_108ep_test.parquet")
+    (tmp_path / "nasbench201_tss.parquet").write_bytes(b"PAR1")
+    found = findings(capsys)[1]
+    assert found["nas-bench-101"]["state"] == "found"
+    assert found["nas-bench-101"]["told"].startswith(str(tmp_path / "nasbench101_108ep_test.parquet"))
+    assert "cannot be read as Parquet" in found["nas-bench-201"]["told"]
+    assert not (tmp_path / "cache").exists()
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    found = findings(capsys)[1]["nas-bench-101"]
+    assert (found["state"], "needs pyarrow: pip install 'idarts[tables]'" in found["told"]) == ("missing", True)
 
 
 def test_what_is_required_and_broken_is_an_error(monkeypatch, capsys):

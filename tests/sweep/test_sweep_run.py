@@ -6,13 +6,16 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 from idarts.cli import main
+from idarts.cli import sweep as cli_sweep
 from idarts.errors import InputError
-from idarts.sweep import plan, sweep, write_results
+from idarts.sweep import conduct, plan, sweep, write_results
+from idarts.sweep.job import Outcome
 
 TINY = {
     "preset": "smoke",
@@ -151,6 +154,35 @@ def test_bad_options(tmp_path, capsys):
     (tmp_path / "taken" / "mine.txt").touch()
     assert main(["sweep", str(file), "--out", str(tmp_path / "taken")]) == 2
     assert "holds no sweep" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("asked", "threads"), [("1", 1), ("3", 3), ("3,1", 3), ("100", 4), ("", 4), ("many", 4), (None, 4)]
+)
+def test_a_job_has_no_more_threads_than_omp_num_threads(tmp_path, monkeypatch, asked, threads):
+    given = []
+
+    @contextmanager
+    def noting():
+        def call(_, task):
+            given.append(task["threads"])
+            return Outcome("noted", again=False)
+
+        yield call
+
+    monkeypatch.setattr(conduct, "cores", lambda: 8)
+    monkeypatch.setattr(cli_sweep, "local", noting)
+    if asked is None:
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    else:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    sweep(plan(TINY), tmp_path / "called", noting(), jobs=2)
+    file = tmp_path / "sweep.yaml"
+    file.write_text("preset: smoke\n")
+    command = ["sweep", str(file), "--jobs", "2", "--out"]
+    assert main([*command, str(tmp_path / "typed")]) == 1
+    assert main([*command, str(tmp_path / "said"), "--threads", "5"]) == 1
+    assert given == [threads, threads, 5]
 
 
 def test_a_damaged_result_is_named(tmp_path):

@@ -46,6 +46,21 @@ def test_query_for_people(at_hand, capsys):
     assert all(part in out for part in ("test accuracy, %: 94.318", "parameters: 32,426,634", "maxpool3x3"))
 
 
+def test_what_json_says_is_taken_back(at_hand, capsys):
+    for question in (
+        ("query", "nas-bench-201", "7", "--json"),
+        ("query", "nas-bench-201", "7", "--details", "--json"),
+        ("rank", "nas-bench-201", "7", "--json"),
+        ("best", "nas-bench-1shot1-s3", "--json"),
+    ):
+        printed = run(capsys, *question)[1]
+        first = json.loads(printed)
+        first = first[0] if isinstance(first, list) else first
+        code, out, err = run(capsys, "query", question[1], printed, "--json")
+        assert (code, err) == (0, "")
+        assert json.loads(out)["architecture"] == first["architecture"]
+
+
 def test_best(at_hand, capsys):
     code, out, _ = run(capsys, "best", "nas-bench-201", "--dataset", "cifar100", "--split", "test", "--top", "2")
     assert code == 0

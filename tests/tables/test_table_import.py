@@ -13,7 +13,10 @@ import pytest
 
 from idarts.arch import nas_bench_1shot1, nas_bench_101, parse
 from idarts.errors import InputError
-from idarts.tables import import_table, table
+from idarts.tables import find, import_table, table
+from idarts.tables.columns import write_columns
+from idarts.tables.parquet import _NAMES_201
+from idarts.tables.table_201 import DATASETS, official_strings
 
 INDICES = (0, 9, 15624)
 CALLED = {"cifar10": "cifar10", "cifar100": "cifar100", "imagenet16": "ImageNet16-120"}
@@ -142,6 +145,126 @@ def test_parquet_of_something_else(tmp_path):
     refused(tmp_path / "a.parquet", "is no known table", tmp_path / "out")
     (tmp_path / "b.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-9])
     refused(tmp_path / "b.parquet", "cannot be read as Parquet", tmp_path / "out")
+
+
+def columns_101():
+    """A Parquet table's columns for `cells_101`, with a made-up accuracy for each."""
+    cells = cells_101()
+    places = {"conv3x3-bn-relu": "0", "conv1x1-bn-relu": "1", "maxpool3x3": "2"}
+    digits = ["".join(places[op] for op in ops[1:-1]) for _, ops in cells.values()]
+    edges = [
+        sum(matrix[x][y] << x + y * (y - 1) // 2 for y in range(len(matrix)) for x in range(y))
+        for matrix, _ in cells.values()
+    ]
+    return {
+        "hash": [bytes.fromhex(key) for key in cells],
+        "n_vertices": [len(matrix) for matrix, _ in cells.values()],
+        "adj_bits": edges,
+        "ops": digits,
+        "params": [8_555_530 + place for place in range(len(cells))],
+        "test_acc_108ep_mean": [0.9 + place / 1000 for place in range(len(cells))],
+        **{f"in_1shot1_ss{number}": [number == 1] * len(cells) for number in (1, 2, 3)},
+    }
+
+
+def columns_201():
+    rng, size = np.random.default_rng(0), len(official_strings())
+    columns = {"arch_str": official_strings(), "n_runs_200ep": np.full(size, 3)}
+    for dataset in DATASETS:
+        for name in _NAMES_201.values():
+            whole = name in ("params", "flops")
+            columns[f"{dataset}_{name}"] = np.full(size, 100) if whole else rng.uniform(40, 95, size)
+    return columns
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    """Writes columns as a Parquet file."""
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow (idarts[tables])")
+    import pyarrow.parquet as pq
+
+    def write(columns):
+        pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+        return tmp_path / "a.parquet"
+
+    return write
+
+
+def test_parquet_of_some_cells(parquet, tmp_path):
+    """The matrices come back, and what is not there is told."""
+    columns = columns_101()
+    columns["test_acc_108ep_mean"][0] = None
+    with pytest.warns(
+        UserWarning, match=f"a.parquet holds {len(cells_101())} of 423624 cells; the others stay unknown"
+    ):
+        import_table(parquet(columns), tmp_path / "t")
+    found = table("nas-bench-101", tmp_path / "t")
+    for place, (key, (matrix, ops)) in enumerate(cells_101().items()):
+        answer = found.query({"matrix": matrix, "ops": ops})
+        assert (answer["hash"], answer["params"]) == (key, 8_555_530 + place)
+        assert answer["test"] == (pytest.approx(90 + place / 10, rel=1e-6) if place else None)
+    columns = columns_201()
+    columns["cifar10_test_200ep_mean"][3] = np.nan
+    with pytest.warns(UserWarning, match="a.parquet holds 15624 of 15625 cells"):
+        import_table(parquet(columns), tmp_path / "t")
+    assert table("nas-bench-201", tmp_path / "t").rank(0).of == 15624
+
+
+@partial
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        (None, lambda _: [], "a.parquet has no rows; get the table again"),
+        ("test_acc_108ep_mean", lambda old: [100 * value for value in old], "goes from 90 to "),
+        ("test_acc_108ep_mean", lambda old: [float("nan")] * len(old), "test_acc_108ep_mean has no known value"),
+        ("test_acc_108ep_mean", lambda old: [-0.1, *old[1:]], "goes from -0.1"),
+        ("test_acc_108ep_mean", lambda old: [str(value) for value in old], "test_acc_108ep_mean holds string"),
+        ("hash", lambda old: [old[1], *old[1:]], "two rows of the same hash"),
+        ("hash", lambda old: [None, *old[1:]], "hash is None in row 0, expected 16 bytes"),
+        ("hash", lambda old: [b"short", *old[1:]], "hash is b'short' in row 0"),
+        ("hash", lambda old: [value.hex()[:16] for value in old], "in row 0, expected 16 bytes"),
+        ("n_vertices", lambda old: [99, *old[1:]], "expected whole numbers from 2 to 7"),
+        ("n_vertices", lambda old: [2.5, *old[1:]], "expected whole numbers from 2 to 7"),
+        ("adj_bits", lambda old: [1 << 40, *old[1:]], "expected whole numbers from 0 to 2097151"),
+        ("ops", lambda old: ["99999", *old[1:]], "digits from 0 to 2"),
+        ("ops", lambda old: [f"{old[0]}0", *old[1:]], "0' in a cell of "),
+        ("ops", lambda old: [None, *old[1:]], "ops is None in a cell of "),
+        ("ops", lambda old: list(range(len(old))), "digits from 0 to 2"),
+        ("params", lambda old: [None, *old[1:]], "params has 1 rows without a value"),
+        ("params", lambda old: [1e10, *old[1:]], "expected whole numbers from 0 to 2147483647"),
+        ("in_1shot1_ss2", lambda old: [None, *old[1:]], "in_1shot1_ss2 has 1 rows without a value"),
+        ("in_1shot1_ss2", lambda old: [2] * len(old), "in_1shot1_ss2 goes from 2 to 2"),
+    ],
+)
+def test_nonsense_in_parquet_of_101_loses_nothing(parquet, tmp_path, name, change, message):
+    before = import_table(parquet(columns_101()), tmp_path / "t")
+    content = before.read_bytes()
+    columns = {key: change(old) if name in (key, None) else old for key, old in columns_101().items()}
+    with pytest.raises(InputError) as caught:
+        import_table(parquet(columns), tmp_path / "t")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert before.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("cifar10_test_200ep_mean", lambda old: old * np.nan, "cifar10_test_200ep_mean has no known value"),
+        ("cifar10_test_200ep_mean", lambda old: old / 100, "goes up to 0.95, expected percent; multiply it by 100"),
+        ("cifar100_test_12ep", lambda old: old / 100, "expected percent; multiply it by 100"),
+        ("imagenet16_valid_200ep_mean", lambda old: 100 * old, "expected from 0 to 100"),
+        ("cifar10_params", lambda old: [None, *old[1:].tolist()], "cifar10_params has 1 rows without a value"),
+        ("cifar10_params", lambda old: [float("nan"), *old[1:].tolist()], "cifar10_params goes from nan"),
+        ("cifar10_params", lambda old: old / 1000, "expected whole numbers"),
+        ("cifar10_latency_s", lambda old: old * np.inf, "cifar10_latency_s goes from inf"),
+        ("n_runs_200ep", lambda old: old * 100, "n_runs_200ep goes from 300 to 300"),
+        ("arch_str", lambda old: [None, *old[1:]], "row 0 is None"),
+    ],
+)
+def test_nonsense_in_parquet_of_201(parquet, tmp_path, name, change, message):
+    columns = columns_201()
+    refused(parquet(columns | {name: change(columns[name])}), message, tmp_path / "out")
 
 
 def refused(file, message, out):
@@ -371,6 +494,28 @@ def test_a_damaged_table_is_said(official, tmp_path):
     written.write_bytes(good[:place] + b"\x01" + good[place + 1 :])
     with pytest.raises(InputError, match="its checksum is wrong"):
         table("nas-bench-201", written.parent).details(0)
+    with pytest.raises(InputError, match="column cifar10_valid is damaged"):
+        find("nas-bench-201", written.parent)
+
+
+@partial
+def test_columns_that_do_not_fit_are_said_on_opening(official, tmp_path):
+    written = import_table(official.nats_folder(tmp_path / "folder", INDICES), tmp_path / "tables")
+    with np.load(written) as archive:
+        columns = dict(archive)
+    for change, message in (
+        ({"cifar10_test": columns["cifar10_test"][:9]}, "(9 numbers in cifar10_test, 15625 in "),
+        ({name: column[:9] for name, column in columns.items()}, "(9 rows, expected 15625)"),
+        ({"runs": columns["runs"].reshape(125, 125)}, "column runs is damaged"),
+    ):
+        write_columns(written, columns | change)
+        with pytest.raises(InputError) as caught:
+            table("nas-bench-201", written.parent)
+        assert message in str(caught.value)
+    del columns["runs"]
+    write_columns(written, columns)
+    with pytest.raises(InputError, match=r"\(no column runs\); import it again"):
+        table("nas-bench-201", written.parent)
 
 
 def table_value(content):

@@ -219,11 +219,29 @@ def test_several_processes_convert_at_once(real, own_cache):
 def test_find_gives_none_where_there_is_nothing(real, monkeypatch):
     assert find("darts", real.folder) is None
     assert find("nas-bench-201") is None
-    monkeypatch.setenv("IDARTS_TABLES", "/no such folder")
-    assert find("nas-bench-201") is None
     monkeypatch.setenv("IDARTS_TABLES", real.folder)
     monkeypatch.setenv("XDG_CACHE_HOME", str(real.cache))
     assert find("nas-bench-1shot1-s2").benchmark == "nas-bench-1shot1-s2"
+
+
+def test_find_says_what_is_wrong_with_what_was_named(tmp_path, monkeypatch, own_cache):
+    for space in ("nas-bench-201", "nas-bench-1shot1-s1", "darts"):
+        with pytest.raises(InputError, match="the tables' folder /no such folder is no folder"):
+            find(space, "/no such folder")
+    assert find("darts", tmp_path) is None
+    with pytest.raises(InputError, match=f"no table of nas-bench-201 in {tmp_path}; get "):
+        find("nas-bench-201", tmp_path)
+    monkeypatch.setenv("IDARTS_TABLES", str(tmp_path))
+    assert find("nas-bench-201") is None
+    monkeypatch.setenv("IDARTS_TABLES", "/no such folder")
+    with pytest.raises(InputError, match="is no folder"):
+        find("nas-bench-201")
+    assert find("darts") is None
+    monkeypatch.delenv("IDARTS_TABLES")
+    own_cache.folder.mkdir(parents=True)
+    (own_cache.folder / "nas-bench-201.npz").write_bytes(b"PK")
+    with pytest.raises(InputError, match="cannot be read as a table"):
+        find("nas-bench-201")
 
 
 def _cell(variant, seed):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from idarts.errors import InputError
-from idarts.search.config import changed
+from idarts.runs.settings import changed
 from idarts.train import PRESETS, TrainConfig, Weights
 from idarts.train.schedules import drop_path, rate
 

@@ -7,7 +7,7 @@
 
 from idarts.arch import darts, nas_bench_1shot1, nas_bench_101, nas_bench_201, registry
 from idarts.arch.drawing import draw
-from idarts.arch.forms import convert, parse
+from idarts.arch.forms import as_text, convert, parse
 from idarts.arch.json_form import from_data, from_json, to_data, to_json
 from idarts.arch.record import Architecture, Cell, Edge
 from idarts.arch.sampling import sample
@@ -16,6 +16,7 @@ __all__ = [
     "Architecture",
     "Cell",
     "Edge",
+    "as_text",
     "convert",
     "darts",
     "draw",

@@ -74,8 +74,9 @@ def convert(what: "str | os.PathLike[str] | Mapping[str, Any] | Architecture", f
 
 def _from_text(text: str) -> Architecture | None:
     stripped = text.strip()
-    if stripped.startswith("{"):
-        return _from_mapping(load(stripped))
+    if stripped.startswith(("{", "[{")):
+        data = load(stripped)
+        return _from_mapping(data[0] if isinstance(data, list) and len(data) == 1 else data)
     if stripped.startswith("|"):
         return nas_bench_201.from_string(stripped)
     if "Genotype" in stripped and "(" in stripped:
@@ -85,12 +86,14 @@ def _from_text(text: str) -> Architecture | None:
 
 
 def _from_mapping(data: Any) -> Architecture:
-    """A record, NAS-Bench-101's matrix and operations, or a run's result that holds a record."""
+    """A record, NAS-Bench-101's matrix and operations, or what holds one of them, as a run's result does."""
     if not isinstance(data, Mapping):
         raise InputError(f"{short(data)} is no architecture, expected an object with keys")
-    if "matrix" in data:
-        return _from_matrix_mapping(data)
-    return from_data(data.get("architecture", data))
+    held = data.get("architecture", data)
+    found = _from_text(held) if isinstance(held, str) else None  # as in a table's answer
+    if found is not None:
+        return found
+    return _from_matrix_mapping(held) if isinstance(held, Mapping) and "matrix" in held else from_data(held)
 
 
 def _from_matrix_mapping(data: Mapping[str, Any]) -> Architecture:
@@ -141,3 +144,13 @@ CONVERSIONS: dict[str, tuple[tuple[str, ...], Callable[[Architecture], str]]] = 
     "genotype": ((darts.SPACE,), darts.to_text),
     "nas-bench-101": ((nas_bench_101.SPACE, nas_bench_1shot1.SPACE), _matrix_json),
 }
+
+
+def as_text(architecture: Architecture) -> str:
+    """The form in which people write an architecture of its space.
+
+    >>> as_text(parse("nas-bench-201:0"))[:15]
+    '|avg_pool_3x3~0'
+    """
+    form = {"nas-bench-201": "string", "darts": "genotype"}.get(architecture.space, "json")
+    return str(convert(architecture, form))

@@ -41,7 +41,7 @@ def from_data(data: Any) -> Architecture:
     try:
         return Architecture(
             space=data["space"],
-            cells={name: _cell_from_data(f"cells.{name}", cell) for name, cell in cells.items()},
+            cells={name: _cell_from_data(f"cells.{_shown(name)}", cell) for name, cell in cells.items()},
             choices=data.get("choices", {}),
             variant=data.get("variant"),
         )
@@ -81,6 +81,11 @@ def load(text: str) -> Any:
         raise InputError("not JSON that can be read: it is nested too deeply") from None
     except ValueError as error:  # also integers with thousands of digits
         raise InputError(f"not JSON: {error}") from None
+
+
+def _shown(name: Any) -> str:
+    """In one line, whatever it is."""
+    return name if isinstance(name, str) and name.isprintable() else short(name)
 
 
 def _cell_to_data(cell: Cell) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """The command line: a thin shell. Each command is a module with `add_arguments(parser)` and `run(args)`, and where
 its defaults depend on what was typed, as with presets, `set_defaults(parser, arguments)`.
 
-Exit codes: 0 done, 1 a failure, 2 a user's mistake, 130 interrupted. A traceback only with `--debug`.
+Exit codes: 0 done, 1 a failure, 2 a user's mistake, 130 interrupted, 141 nobody reads the output any more. A traceback
+only with `--debug`.
 """
 
-import difflib
 import os
 import re
+import select
 import sys
 import warnings
 from argparse import ArgumentError
@@ -15,11 +16,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from idarts._version import __version__
-from idarts.errors import InputError
+from idarts.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser
 
+PIPE = 141  # 128 and the number of the signal SIGPIPE, as shells have it
 # command → (module, one line of help). A module is imported only when its command is called: `--help` stays quick.
 COMMANDS: dict[str, tuple[str, str]] = {
     "search": ("idarts.cli.search", "Search an architecture, or go on with a search."),
@@ -45,23 +47,52 @@ def main(argv: Sequence[str] | None = None) -> int:
     idarts 0.1.0
     0
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    code = _main(list(sys.argv[1:] if argv is None else argv))
+    return code if _flushed() else PIPE
+
+
+def _main(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             _run([argument for argument in arguments if argument != "--debug"])
     except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):  # rich ends so
+            return PIPE
         return stop.code if isinstance(stop.code, int) else 0
     except KeyboardInterrupt:
         return 130
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and _hung_up():
+            return PIPE
         if debug:
             raise
         hint = "" if isinstance(error, InputError) else " (run again with --debug for the traceback)"
         _say(f"idarts: {_one_line(error)}{hint}")
         return 2 if isinstance(error, InputError) else 1
     return 0
+
+
+def _flushed() -> bool:
+    """Write what is left, unless its reader has ended, as `| head` does: then it goes nowhere, in silence."""
+    try:
+        if sys.stdout is not None:  # as it is after `>&-`
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True
+
+
+def _hung_up() -> bool:
+    """Whether a broken pipe is the one that we print to, and not one to a worker."""
+    watch = select.poll()
+    try:
+        watch.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):  # what stands for stdout is no file
+        return False
+    return bool(watch.poll(0))
 
 
 def _run(arguments: list[str]) -> None:
@@ -131,8 +162,7 @@ def _explained(message: str, options: list[str]) -> str:
     """An unknown option's nearest neighbour, where there is one."""
     unknown = re.search(r"unrecognized arguments: (--[^\s=]+)", message)
     if unknown:
-        near = difflib.get_close_matches(unknown[1], options, n=1)
-        return f"unknown option {unknown[1]}" + (f"; did you mean {near[0]}?" if near else "; --help lists all options")
+        return f"unknown option {unknown[1]}; {nearest(unknown[1], options, '--help lists all options')}"
     found = re.fullmatch(r'Parser key "(.+?)": Expected an? (.+)\. Got value: (.*)', message)
     if found is None:
         return message

@@ -13,6 +13,8 @@ from idarts.reproduce.page import Section
 from idarts.sweep.comparison import compare
 from idarts.sweep.showing import facts, sections, write_comparison
 
+_ENDLESS = 10_000  # columns of what is no terminal
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Runs, how to group them, and where to write."""
@@ -31,28 +33,45 @@ def run(args: Namespace) -> None:
     found = compare([Path(run) for run in args.runs], by, args.measure)
     page = write_comparison(found, Path(args.out)) if args.out else None
     if args.json:
-        print(json.dumps(facts(found)))
+        print(json.dumps(facts(found), allow_nan=False))
         return
-    console = Console(markup=False, highlight=False, width=max(160, get_terminal_size().columns))
-    for section in sections(found):
-        _print(console, section)
+    columns = get_terminal_size((_ENDLESS, 1)).columns
+    for whole, brief in zip(sections(found), sections(found, brief=True), strict=True):
+        _print(whole if _width(_table(whole)) <= columns else brief, columns)
     if page:
         print(page)
 
 
-def _print(console: Console, section: Section) -> None:
+def _print(section: Section, columns: int) -> None:
     if not section.rows and not section.text:  # figures are for the page
         return
+    console = _console(columns)
     console.print(section.title, style="bold")
     for paragraph in section.text:
         console.print(paragraph)
     if section.rows:
-        table = Table(*section.header, box=SIMPLE)
-        for column in table.columns[1:]:
-            column.justify = "right"
-        for row in section.rows:
-            table.add_row(*row)
-        console.print(table)
+        table = _table(section)
+        _console(max(columns, _width(table))).print(table)  # a cell that is cut would tell nothing
     for note in section.notes:
         console.print(note)
     console.print()
+
+
+def _table(section: Section) -> Table:
+    """As narrow as it can be with every cell in one line."""
+    table = Table(box=SIMPLE, collapse_padding=True, pad_edge=False)
+    for place, title in enumerate(section.header):
+        table.add_column(
+            "\n".join(title.split()), justify="right" if place else "left", vertical="bottom", no_wrap=True
+        )
+    for row in section.rows:
+        table.add_row(*row)
+    return table
+
+
+def _width(table: Table) -> int:
+    return _console(_ENDLESS).measure(table).maximum
+
+
+def _console(width: int) -> Console:
+    return Console(markup=False, highlight=False, width=width)

@@ -20,8 +20,8 @@ from idarts.data.cifar import SETS
 from idarts.data.roots import VARIABLE as DATA
 from idarts.data.roots import locate
 from idarts.errors import IdartsError, InputError
-from idarts.tables import BENCHMARKS
-from idarts.tables.places import PARQUET, VARIABLE, cache_folder
+from idarts.tables.opening import checked_file
+from idarts.tables.places import PARQUET, VARIABLE
 
 MODULES = {"pillow": "PIL", "pyyaml": "yaml", "scikit-learn": "sklearn"}  # of packages with another name
 # extra → (module that it brings, what it is for)
@@ -141,16 +141,15 @@ def _data() -> Iterator[Finding]:
 
 def _tables() -> Iterator[Finding]:
     named = os.environ.get(VARIABLE)
-    folders = [Path(named)] if named else []
-    for name, parquet in PARQUET.items():
-        files = [folder / file for folder in (*folders, cache_folder()) for file in (f"{name}.npz", parquet)]
-        found = next((file for file in files if file.is_file()), None)
-        if found:
-            views = [view for view in BENCHMARKS if "1shot1" in view] if name.endswith("101") else []
-            yield Finding("tables", name, "found", str(found) + (", also for nas-bench-1shot1" if views else ""))
-        else:
-            looked = f"not in {' or '.join(str(folder) for folder in (*folders, cache_folder()))}"
-            yield Finding("tables", name, "missing", looked, f"idarts table import FILE, or export {VARIABLE}=FOLDER")
+    if named and not Path(named).is_dir():
+        yield Finding("tables", VARIABLE, "missing", f"{named} is no folder", f"export {VARIABLE}=FOLDER")
+    for name in PARQUET:
+        try:
+            views = ", also for nas-bench-1shot1" if name.endswith("101") else ""
+            yield Finding("tables", name, "found", f"{checked_file(name)}{views}")
+        except InputError as error:  # what a look-up would say: the problem; what to do
+            told, _, how = str(error).partition("; ")
+            yield Finding("tables", name, "missing", told, how)
 
 
 def _extras() -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from idarts.reproduce.frame import PRESETS
 from idarts.reproduce.table_1 import METHODS
 from idarts.search.run import RunConfig
 from idarts.search.run import run as run_search
-from idarts.sweep.conduct import cores, terminated_as_interrupted
+from idarts.sweep.conduct import terminated_as_interrupted, threads_each
 from idarts.sweep.engines import Call, local
 from idarts.sweep.job import Outcome, work
 
@@ -59,7 +59,7 @@ def run(args: Namespace) -> None:
         preset=options.preset,
         seeds=seeds(options.seeds),
         tables=Path(tables) if tables else None,
-        methods=tuple(methods.split(",")) if methods else None,
+        methods=tuple(name.strip() for name in methods.split(",")) if methods else None,
         equal_cost=options.get("equal_cost", False),
         search=_search_here,
         parallel=jobs,
@@ -67,7 +67,7 @@ def run(args: Namespace) -> None:
     try:
         with terminated_as_interrupted(), local() as call:
             if jobs > 1:
-                request = replace(request, search=partial(_search_there, call, max(1, cores() // jobs)))
+                request = replace(request, search=partial(_search_there, call, threads_each(jobs)))
             page = reproduce(name, request, lambda line: print(line, file=sys.stderr, flush=True))
     except KeyboardInterrupt:
         print(f"stopped; what is finished is in {out}, and the same command goes on from here:")

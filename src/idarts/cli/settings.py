@@ -1,6 +1,5 @@
 """What the commands that make runs share: settings in layers, from presets, files and options, as records."""
 
-import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import fields
@@ -12,8 +11,8 @@ import yaml  # type: ignore[import-untyped] # it comes without types
 from jsonargparse import ArgumentParser, Namespace
 
 from idarts.cli.help import explain
-from idarts.errors import InputError
-from idarts.search.config import dotted
+from idarts.errors import InputError, nearest, require_known
+from idarts.runs.settings import dotted
 
 Settings = TypeVar("Settings")
 FACTS = "choices"  # what a run's config.json has beside its settings
@@ -41,12 +40,10 @@ def chosen(what: str, name: str | None, known: Mapping[str, dict[str, Any]]) -> 
     Traceback (most recent call last):
     idarts.errors.InputError: unknown preset 'smok'; did you mean smoke?
     """
-    if name is None or name in known:
-        return known[name] if name else {}
-    near = difflib.get_close_matches(name, known, n=1)
-    raise InputError(
-        f"unknown {what} {name!r}; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}")
-    )
+    if name is None:
+        return {}
+    require_known(what, name, known)
+    return known[name]
 
 
 def layer(parser: ArgumentParser, arguments: list[str], *layers: Mapping[str, Any]) -> None:
@@ -107,10 +104,7 @@ def _known(file: Path | str, found: dict[str, Any], parser: ArgumentParser) -> d
     settings = dotted({name: value for name, value in found.items() if name != FACTS})
     for name in settings:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            raise InputError(
-                f"{file}: unknown setting {name!r}; " + (f"did you mean {near[0]}?" if near else "--help lists all")
-            )
+            raise InputError(f"{file}: unknown setting {name!r}; {nearest(name, known, '--help lists all')}")
     return settings
 
 

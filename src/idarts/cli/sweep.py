@@ -8,7 +8,7 @@ from pathlib import Path
 from jsonargparse import ArgumentParser, Namespace
 
 from idarts.errors import IdartsError, InputError
-from idarts.sweep.conduct import LOGS, RETRIES, cores, slots, sweep
+from idarts.sweep.conduct import LOGS, RETRIES, slots, sweep, threads_each
 from idarts.sweep.engines import NAMES, Engine, local, on_ray, on_slurm
 from idarts.sweep.plan import EXAMPLE, Plan, read_plan
 from idarts.sweep.results import RESULTS
@@ -34,7 +34,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--engine", type=str, default="local", help=f"where jobs run: {', '.join(NAMES)}")
     parser.add_argument("--address", type=str, help="Ray's cluster: host:port, auto, or local to start one here")
     parser.add_argument("--jobs", type=int, help="jobs at a time (default: one a core, or one on a GPU; else all)")
-    parser.add_argument("--threads", type=int, help="threads of a job (default: its share of the cores; else 1)")
+    threads = "threads of a job (default: its share of the cores, at most OMP_NUM_THREADS; with Ray or Slurm 1)"
+    parser.add_argument("--threads", type=int, help=threads)
     parser.add_argument("--gpus", type=int, default=0, help="GPUs that a job asks Ray or Slurm for")
     parser.add_argument("--retries", type=int, default=RETRIES, help="how often a job that died is tried again")
 
@@ -46,7 +47,7 @@ def run(args: Namespace) -> None:
     plan = read_plan(file)
     out = Path(args.out) if args.out else plan.out or Path("sweeps") / file.stem
     jobs = args.jobs or min(len(plan.jobs), slots() if args.engine == "local" else 256)
-    threads = args.threads or (max(1, cores() // jobs) if args.engine == "local" else 1)
+    threads = args.threads or (threads_each(jobs) if args.engine == "local" else 1)
     try:
         failed = sweep(
             plan, out, _engine(args, plan, out, threads), jobs=jobs, threads=threads, retries=args.retries, tell=_tell

@@ -98,17 +98,20 @@ def require_classes(labels: Tensor, names: Sequence[str], where: str) -> None:
         raise InputError(f"{where}: all {len(labels)} images are of one class ({name!r}); a search needs at least two")
 
 
-def resize(images: Tensor, size: int) -> Tensor:
-    """Images brought to `size` × `size` (bilinear, antialiased).
+def resize(images: Tensor, height: int, width: int | None = None) -> Tensor:
+    """Images brought to one size (bilinear, antialiased), a square where no width is given.
+
+    All that is resized is resized here, arrays and files alike: Pillow's own way differs by a level here and there.
 
     >>> resize(torch.full((2, 1, 8, 8), 7, dtype=torch.uint8), 16).unique()
     tensor([7], dtype=torch.uint8)
     """
-    if images.shape[-2:] == (size, size):
+    size = (height, height if width is None else width)
+    if images.shape[-2:] == size:
         return images
     parts = []
     for chunk in images.split(_CHUNK):
-        resized = interpolate(chunk.float(), (size, size), mode="bilinear", antialias=True, align_corners=False)
+        resized = interpolate(chunk.float(), size, mode="bilinear", antialias=True, align_corners=False)
         parts.append(resized.round_().clamp_(0, 255).to(torch.uint8).permute(0, 2, 3, 1).contiguous())
     return torch.cat(parts).permute(0, 3, 1, 2)
 

@@ -59,6 +59,12 @@ def list_folder(path: Path) -> tuple[dict[str, Listing], tuple[str, ...]]:
     folders = {child.name.lower(): child for child in _folders(path)}
     own = {part: folders[name] for part, names in PARTS.items() for name in names if name in folders}
     where = own if "train" in own else {"train": path}
+    others = [child.name for child in _folders(path) if child not in own.values() and _images(child)]
+    if "train" in own and others:
+        raise InputError(
+            f"{path} has {own['train'].name}/ beside other folders of images such as {others[0]}/; "
+            "is it a part, or a class? move the parts, or the classes, into a folder of their own"
+        )
     classes = tuple(child.name for child in _folders(where["train"]) if _images(child))
     if len(classes) < 2:
         have = f"one sub-folder with images ({classes[0]})" if classes else "no sub-folder with images"

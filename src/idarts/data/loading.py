@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from idarts.data.raw import Raw
 from idarts.data.record import ImageData, Images, LazyImages, Part, Statistics
 from idarts.data.splitting import split
 from idarts.data.torch_datasets import DatasetImages, is_random, labels_of, length, read_dataset
-from idarts.errors import InputError
+from idarts.errors import InputError, nearest
 
 SOURCES = ("digits", "cifar10", "cifar100", "fashion-mnist", "folder:PATH", "npz:PATH")
 FOLDER_SIZE = 32  # of images from folders where none is asked for: what the search spaces are made for
@@ -101,11 +100,7 @@ def _suggestion(source: str) -> str:
         return f"for the folder of that name write folder:{source}"
     if path.is_file():
         return f"for the file of that name write npz:{source}"
-    names = [name.partition(":")[0] for name in SOURCES]
-    close = get_close_matches(source.lower()[:100], names, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {SOURCES[names.index(close[0])]}?"
-    return f"expected one of {', '.join(SOURCES)}"
+    return nearest(source.lower(), SOURCES)
 
 
 def _digits() -> Raw:

@@ -8,6 +8,7 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
+from idarts.data.arrays import resize
 from idarts.errors import InputError
 
 
@@ -33,17 +34,17 @@ def to_tensor(picture: Image.Image, size: int | None) -> Tensor:
     >>> to_tensor(Image.new("RGBA", (4, 4), (0, 0, 0, 0)), None).unique()  # what is transparent becomes white
     tensor([255], dtype=torch.uint8)
     """
-    rgb = _rgb(picture)
-    if size is not None and rgb.size != (size, size):
-        rgb = rgb.resize((size, size), Image.Resampling.BILINEAR)
     # Height, width, channel stays the order in memory.
-    return torch.from_numpy(np.array(rgb, dtype=np.uint8)).permute(2, 0, 1)
+    rgb = torch.from_numpy(np.array(_rgb(picture), dtype=np.uint8)).permute(2, 0, 1)
+    return rgb if size is None else resize(rgb[None], size)[0]
 
 
 def _rgb(picture: Image.Image) -> Image.Image:
     if picture.mode.startswith("I"):  # 16 bits per pixel: Pillow's own conversion would clip, not scale
         wide: Any = np.asarray(picture).astype(np.int64)
-        picture = Image.fromarray((wide.clip(0, 65535) >> 8).astype(np.uint8))
+        if picture.mode == "I" and not (wide.min() >= 0 and 255 < wide.max() < 65536):
+            raise InputError("an image of 32-bit integers has no agreed range")
+        picture = Image.fromarray((wide >> 8).astype(np.uint8))
     elif picture.mode == "F":
         raise InputError("an image of floats has no agreed range")
     if picture.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in picture.info:

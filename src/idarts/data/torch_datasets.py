@@ -82,8 +82,11 @@ def read_dataset(images: DatasetImages) -> tuple[Tensor, list[Any]]:
     return pixels.permute(0, 3, 1, 2), labels
 
 
-def is_random(images: DatasetImages, tries: int = 8) -> bool:
-    """Whether reading an item twice gives two images: then its transforms are random and must run every epoch."""
+def is_random(images: DatasetImages, tries: int = 256) -> bool:
+    """Whether reading an item twice gives two images: then its transforms are random and must run every epoch.
+
+    So many tries find a transform that happens once in a hundred times, but for one case in a hundred.
+    """
     return any(not torch.equal(images[i], images[i]) for i in range(min(tries, len(images))))
 
 

@@ -11,6 +11,7 @@ from PIL import Image, ImageOps
 from torch import Tensor, nn
 
 from idarts.data import Batches, Images
+from idarts.data.arrays import resize
 from idarts.data.pictures import to_tensor
 from idarts.errors import InputError
 from idarts.export.card import COLOURS, Card, card_of
@@ -93,8 +94,8 @@ def read_image(file: Path, card: Card) -> Tensor:
     with Image.open(file) as picture:
         picture.draft("RGB", (2 * width, 2 * height))  # large JPEGs are decoded at a fraction of their size
         rgb = to_tensor(ImageOps.exif_transpose(picture), None)
-    found = Image.fromarray(rgb.permute(1, 2, 0).numpy())
-    if found.size != (width, height):
-        found = found.resize((width, height), Image.Resampling.BILINEAR)
-    array = np.array(found if card.in_channels == 3 else found.convert("L"), dtype=np.uint8)
-    return torch.from_numpy(array.reshape(height, width, -1)).permute(2, 0, 1)
+    found = resize(rgb[None], height, width)[0]
+    if card.in_channels == 3:
+        return found
+    grey = Image.fromarray(found.permute(1, 2, 0).numpy()).convert("L")
+    return torch.from_numpy(np.array(grey, dtype=np.uint8))[None]

@@ -37,10 +37,10 @@ class ConjugateGradient(Implicit):
         direction, square = residual, torch.dot(residual, residual)
         enough = square * self.tolerance**2
         used = 0
-        while used < self.iterations and bool(square > enough):
+        while used < self.iterations and not bool(square <= enough):  # NaN must come out, not stop it at zero
             image = system.apply(direction, self.damping)
             bend = torch.dot(direction, image)
-            if not bool(bend > 0):
+            if bool(bend <= 0):
                 break
             x, residual = x + square / bend * direction, residual - square / bend * image
             previous, square = square, torch.dot(residual, residual)

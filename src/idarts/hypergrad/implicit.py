@@ -196,7 +196,8 @@ class Exact(Implicit):
             )
         basis = torch.eye(n, dtype=system.g.dtype, device=system.g.device)
         matrix = torch.stack([system.apply(row, self.damping) for row in basis])
-        try:
-            return Solution(torch.linalg.solve((matrix + matrix.T) / 2, system.g))
-        except RuntimeError as error:
-            raise SingularCurvatureError("the inner curvature is singular; give damping a positive value") from error
+        wide = torch.promote_types(matrix.dtype, torch.float32)  # half precisions have no solver
+        x, info = torch.linalg.solve_ex(((matrix + matrix.T) / 2).to(wide), system.g.to(wide))
+        if bool(info > 0):
+            raise SingularCurvatureError("the inner curvature is singular; give damping a positive value")
+        return Solution(x.to(system.g))

@@ -1,44 +1,42 @@
 """Calling a hypergradient changes nothing: what surrounds the losses while they are evaluated."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 import torch
+from torch import Tensor
 
 
-class RandomState:
-    """The state of torch's generators on the CPU and on some devices, to be put back later.
+def random_states(devices: Iterable[torch.device]) -> list[Tensor]:
+    """The states of torch's generators, of the CPU and of these devices.
 
-    >>> state = RandomState([])
+    >>> states = random_states([])
     >>> first = torch.rand(2)
-    >>> state.restore()
+    >>> set_random_states([], states)
     >>> torch.equal(first, torch.rand(2))
     True
     """
+    others = (device for device in devices if device.type != "cpu")
+    return [torch.get_rng_state(), *(torch.get_device_module(device).get_rng_state(device) for device in others)]
 
-    def __init__(self, devices: Iterable[torch.device]) -> None:
-        self._cpu = torch.get_rng_state()
-        self._others = [
-            (device, torch.get_device_module(device).get_rng_state(device))
-            for device in devices
-            if device.type != "cpu"
-        ]
 
-    def restore(self) -> None:
-        torch.set_rng_state(self._cpu)
-        for device, state in self._others:
-            torch.get_device_module(device).set_rng_state(state, device)
+def set_random_states(devices: Iterable[torch.device], states: Sequence[Tensor]) -> None:
+    """Put back what `random_states` gave of the same devices; of others than then, the CPU's alone."""
+    others = (device for device in devices if device.type != "cpu")
+    torch.set_rng_state(states[0].cpu())
+    for device, state in zip(others, states[1:], strict=False):
+        torch.get_device_module(device).set_rng_state(state.cpu(), device)
 
 
 @contextmanager
-def isolated(devices: Iterable[torch.device]) -> Iterator[None]:
+def isolated(devices: Collection[torch.device]) -> Iterator[None]:
     """Gradients on, whatever the caller's mode; the random state is put back, also when a loss raises."""
-    state = RandomState(devices)
+    states = random_states(devices)
     try:
         with torch.inference_mode(False), torch.enable_grad():
             yield
     finally:
-        state.restore()
+        set_random_states(devices, states)
 
 
 @contextmanager

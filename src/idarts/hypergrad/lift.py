@@ -61,11 +61,24 @@ def lift(
     return LiftedLoss(
         module,
         loss,
-        inputs if isinstance(inputs, tuple) else (inputs,),
+        _several(inputs),
         target,
         _names(w, names, module, "w"),
         _names(a, names, module, "a"),
     )
+
+
+def called(module: nn.Module, inputs: Any, **named: Any) -> Any:
+    """What a module gives for a batch's inputs; several inputs come as a tuple.
+
+    >>> called(nn.Bilinear(2, 2, 1), (torch.ones(3, 2), torch.ones(3, 2))).shape
+    torch.Size([3, 1])
+    """
+    return module(*_several(inputs), **named)
+
+
+def _several(inputs: Any) -> tuple[Any, ...]:
+    return inputs if isinstance(inputs, tuple) else (inputs,)
 
 
 def _names(tensors: Sequence[Tensor], names: dict[int, str], module: nn.Module, which: str) -> tuple[str, ...]:

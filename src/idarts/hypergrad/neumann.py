@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from idarts.errors import SingularCurvatureError
 from idarts.hypergrad.implicit import Implicit, Solution, System
 from idarts.hypergrad.problem import require, require_step
 from idarts.hypergrad.spectrum import WARM_ITERATIONS, Spectrum, power_iteration, renewed
@@ -55,6 +56,8 @@ class Neumann(Implicit):
         spectrum = system.spectrum
         if self.step == "auto":
             spectrum = _shared(renewed(spectrum, product, system.g, self.refresh), system)
+            if not spectrum.age and bool(spectrum.eigenvalue == 0):
+                raise SingularCurvatureError("the inner loss has no curvature here, so step='auto' has no value")
             solution, last = self._series(system, 1 / length(spectrum.eigenvalue))
             for _ in range(RENEWALS):
                 if not _diverged(solution):

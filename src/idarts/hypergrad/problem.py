@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Literal
 
 import torch
@@ -139,8 +140,10 @@ class SecondOrder(Method):
             self.products in ("exact", "finite_difference"), f"products={self.products!r}", "exact or finite_difference"
         )
         require(self.radius > 0, f"radius={self.radius}", "a positive number")
-        decays = [self.weight_decay] if isinstance(self.weight_decay, int | float) else self.weight_decay
-        require(all(float(torch.as_tensor(d).min()) >= 0 for d in decays), "weight_decay < 0", "numbers of at least 0")
+        decays = self.weight_decay if isinstance(self.weight_decay, list | tuple) else [self.weight_decay]
+        numbers = all(isinstance(decay, Real | Tensor) for decay in decays)
+        right = numbers and all(float(torch.as_tensor(decay).min()) >= 0 for decay in decays)
+        require(right, f"weight_decay={self.weight_decay!r}", "one number of at least 0, or one for each parameter")
 
     def products_at(self, loss: Loss, w: Tensors, a: Tensors, *, split: bool = False) -> Products:
         if self.products == "finite_difference":
@@ -157,7 +160,7 @@ def require(condition: bool, got: str, expected: str) -> None:
 def require_step(step: object) -> None:
     """γ > 0: one number, or one value per inner parameter."""
     values: Sequence[object] = step if isinstance(step, list | tuple) else [step]
-    numbers = len(values) > 0 and all(isinstance(value, int | float | Tensor) for value in values)
+    numbers = len(values) > 0 and all(isinstance(value, Real | Tensor) for value in values)
     require(numbers and all(torch.as_tensor(v).min().item() > 0 for v in values), f"step={step!r}", "positive")
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from idarts.errors import InputError, NotDifferentiableError
-from idarts.hypergrad.isolation import RandomState, full_precision
+from idarts.hypergrad.isolation import full_precision, random_states, set_random_states
 from idarts.hypergrad.vectors import Layout, Tensors, length
 
 Loss = Callable[[Tensors, Tensors], Tensor]
@@ -133,7 +133,7 @@ class FiniteDifferences(Products):
     def __init__(self, loss: Loss, w: Tensors, a: Tensors, *, radius: float = 1e-2) -> None:
         super().__init__(w, a)
         self._loss, self._radius = loss, radius
-        self._random = RandomState(self.devices)  # every evaluation sees the same dropout mask
+        self._random = random_states(self.devices)  # every evaluation sees the same dropout mask
         self._flat = self.layout.flatten(w)
         self.loss, self.gradient, _ = self._gradients(w)
 
@@ -146,7 +146,7 @@ class FiniteDifferences(Products):
         return (w_plus - w_minus) / (2 * epsilon), mixed
 
     def _gradients(self, w: Tensors) -> tuple[Tensor, Tensor, Tensors]:
-        self._random.restore()
+        set_random_states(self.devices, self._random)
         leaves = tuple(t.detach().requires_grad_() for t in w)
         with full_precision(self.devices):
             loss = scalar(self._loss(leaves, self.a), "inner")

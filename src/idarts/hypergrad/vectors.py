@@ -10,7 +10,7 @@ from torch import Tensor
 from idarts.errors import InputError
 
 Tensors = tuple[Tensor, ...]
-PerParameter = float | Sequence[float | Tensor]  # one number for all, or one value per parameter tensor
+PerParameter = float | Tensor | Sequence[float | Tensor]  # one number for all, or one value per parameter tensor
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Layout:
 
     def diagonal(self, values: PerParameter, name: str) -> Tensor:
         """A number as a 0-d tensor, or one value per parameter spread over its entries as a flat vector."""
-        if isinstance(values, int | float):
-            return torch.tensor(float(values), dtype=self.dtype, device=self.device)
+        if not isinstance(values, Sequence):  # a number, of Python's, of NumPy's or a 0-d tensor
+            return torch.as_tensor(values, dtype=self.dtype, device=self.device)
         if len(values) != len(self.shapes):
             raise InputError(
                 f"{name} has {len(values)} values for {len(self.shapes)} inner parameters; give one number, "

@@ -17,7 +17,7 @@ import torch
 
 from idarts._version import __version__
 from idarts.arch.files import write_whole
-from idarts.errors import IdartsError, InputError
+from idarts.errors import IdartsError, InputError, require_known
 from idarts.reproduce.page import Section, require_jinja, write_page
 from idarts.reproduce.store import Row, Store
 from idarts.runs.folder import locked, require_own
@@ -49,10 +49,11 @@ class Request:
     parallel: int = 1  # jobs at a time; more than one needs a `search` that runs elsewhere
 
     def __post_init__(self) -> None:
-        if self.preset not in PRESETS:
-            raise InputError(f"unknown preset {self.preset!r}; there are {', '.join(PRESETS)}")
+        require_known("preset", self.preset, PRESETS)
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise InputError(f"seeds are {self.seeds}, expected at least one, and each once")
+        if self.methods and len(set(self.methods)) < len(self.methods):
+            raise InputError(f"methods are {', '.join(self.methods)}, expected each once")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The overview of hypergradients (Appendix E) measured, and Theorem 1, Corollary 2 and Theorem 2 put to the test."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 
@@ -50,6 +50,7 @@ WITHOUT_K: dict[str, Callable[[float], Method]] = {
     "exact": lambda _: Exact(),
 }
 # After T inner steps from weights beside the optimum; reverse mode takes these steps itself, and remembers them.
+# Whoever takes them, they are counted.
 AFTER_STEPS: dict[str, Callable[[int, float], Method]] = {
     "one step (DARTS)": lambda _, step: OneStep(step),
     "Neumann, K = 2": lambda _, step: Neumann(2, step),
@@ -72,27 +73,28 @@ def doubling(largest: int) -> list[int]:
 def _jobs(request: Request) -> Iterable[Job]:
     size = SIZES[request.preset]
     for name, method in WITHOUT_K.items():
-        yield _job(f"at w*: {name}", size, partial(_at_optimum, size, name, method))
+        yield _job(f"at w*: {name}", {"sizes": size}, partial(_at_optimum, size, name, method))
     for name, of_terms in AT_OPTIMUM.items():
-        yield _job(f"at w*: {name}", size, partial(_growing_terms, size, name, of_terms))
+        yield _job(f"at w*: {name}", {"sizes": size}, partial(_growing_terms, size, name, of_terms))
     for name, of_steps in AFTER_STEPS.items():
-        yield _job(f"after T steps: {name}", size, partial(_growing_steps, size, name, of_steps))
+        how = {"sizes": size, "cost": "with the inner steps"}
+        yield _job(f"after T steps: {name}", how, partial(_growing_steps, size, name, of_steps))
     for case in theory.CASES:
-        yield _job(f"theorem 1: {case}", (), partial(_theorem_1, case))
-    yield _job("corollary 2", (), _corollary_2)
+        yield _job(f"theorem 1: {case}", {"sizes": ()}, partial(_theorem_1, case))
+    yield _job("corollary 2", {"sizes": ()}, _corollary_2)
     for terms, additive in ((0, False), (2, False), (8, False), (32, False), (8, True)):
         case = "additive noise" if additive else "noise as in condition 2"
         for seed in request.seeds:
             name = f"theorem 2: K={terms}, {case}, seed {seed}"
-            yield _job(name, size[3:], partial(_theorem_2, size[3], case, terms, seed, additive))
+            yield _job(name, {"sizes": size[3:]}, partial(_theorem_2, size[3], case, terms, seed, additive))
 
 
-def _job(name: str, sizes: Sequence[int], measure: Callable[[], list[Row]]) -> Job:
+def _job(name: str, settings: Mapping[str, object], measure: Callable[[], list[Row]]) -> Job:
     def alone() -> Sequence[Row]:
         with _one_thread():
             return measure()
 
-    return Job(name, {"sizes": sizes}, alone)
+    return Job(name, settings, alone)
 
 
 @contextmanager
@@ -122,15 +124,17 @@ def _theorem_2(steps: int, case: str, terms: int, seed: int, additive: bool) -> 
 def _at_optimum(size: Size, name: str, of_step: Callable[[float], Method]) -> list[Row]:
     net, w, a, eigenvalue = small_supernet(*size[:2])
     exact = _exact(*size[:2])
-    return [{"part": "at w*", "case": name, **_taken(net, w, a, exact, of_step(1 / eigenvalue))}]
+    take = partial(hypergradient, net.inner, net.outer, w, a, of_step(1 / eigenvalue))
+    return [{"part": "at w*", "case": name, **_taken(take, exact)}]
 
 
 def _growing_terms(size: Size, name: str, of_terms: Callable[[int, float], Method]) -> list[Row]:
     net, w, a, eigenvalue = small_supernet(*size[:2])
     exact = _exact(*size[:2])
     terms = [*([0] if name.startswith("Neumann") else []), *doubling(size[2])]
+    take = partial(hypergradient, net.inner, net.outer, w, a)
     head: Row = {"part": "at w*", "case": name}
-    return [{**head, "K": K, **_taken(net, w, a, exact, of_terms(K, 1 / eigenvalue))} for K in terms]
+    return [{**head, "K": K, **_taken(partial(take, of_terms(K, 1 / eigenvalue)), exact)} for K in terms]
 
 
 def _growing_steps(size: Size, name: str, of_steps: Callable[[int, float], Method]) -> list[Row]:
@@ -139,9 +143,9 @@ def _growing_steps(size: Size, name: str, of_steps: Callable[[int, float], Metho
     rows: list[Row] = []
     for steps in doubling(size[2]):
         method = of_steps(steps, 1 / eigenvalue)
-        begin, here = stepped(net, w, a, 1 / eigenvalue, steps)
-        at = begin if isinstance(method, ReverseMode | TruncatedReverse) else here
-        rows.append({"part": "after T steps", "case": name, "T": steps, **_taken(net, at, a, exact, method)})
+        before = 0 if isinstance(method, ReverseMode | TruncatedReverse) else steps
+        take = partial(_after, before, 1 / eigenvalue, net, w, a, method)
+        rows.append({"part": "after T steps", "case": name, "T": steps, **_taken(take, exact, before)})
     return rows
 
 
@@ -151,11 +155,13 @@ def _exact(images: int, hidden: int) -> Tensor:
     return hypergradient(net.inner, net.outer, w, a, Exact()).grads[0].flatten()
 
 
-def _taken(net: SmallSupernet, w: Tensors, a: Tensors, exact: Tensor, method: Method) -> Row:
-    def call() -> Estimate:
-        return hypergradient(net.inner, net.outer, w, a, method)
+def _after(steps: int, step: float, net: SmallSupernet, w: Tensors, a: Tensors, method: Method) -> Estimate:
+    return hypergradient(net.inner, net.outer, stepped(net, w, a, step, steps)[1], a, method)
 
-    return {**quality(call(), exact), **cost(call)}
+
+def _taken(take: Callable[[], Estimate], exact: Tensor, steps: int = 0) -> Row:
+    """What an estimate is worth and takes; the inner `steps` before it are not in its own count."""
+    return {**quality(take(), exact, steps), **cost(take)}
 
 
 TABLE_HYPERGRADIENTS = Experiment(

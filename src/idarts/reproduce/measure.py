@@ -14,14 +14,14 @@ from idarts.hypergrad import Estimate
 from idarts.reproduce.store import Row
 
 
-def quality(found: Estimate, exact: Tensor) -> Row:
-    """Cosine and relative error against the exact hypergradient, and what it took."""
+def quality(found: Estimate, exact: Tensor, steps: int = 0) -> Row:
+    """Cosine and relative error against the exact hypergradient, and what it took with `steps` gradients before it."""
     grads = torch.cat([part.flatten() for part in found.grads])
     return {
         "cosine": float(torch.nn.functional.cosine_similarity(grads, exact, dim=0)),
         "error": float((grads - exact).norm() / exact.norm()),
         "hvps": found.diagnostics.hvps,
-        "gradient_evaluations": round(found.diagnostics.gradient_evaluations, 2),
+        "gradient_evaluations": round(steps + found.diagnostics.gradient_evaluations, 2),
     }
 
 

@@ -12,9 +12,11 @@ from idarts.errors import IdartsError, InputError
 from idarts.reproduce.frame import Job, Request
 from idarts.reproduce.published import COLUMNS, DATASETS, SPLITS
 from idarts.reproduce.store import Row
-from idarts.search.config import METHODS, changed
+from idarts.runs.folder import read_config
+from idarts.runs.settings import changed
 from idarts.search.presets import PRESETS
 from idarts.search.run import RunConfig
+from idarts.search.settings import METHODS
 from idarts.tables import Table
 
 NAS_BENCH_201, SPACE_3 = "nas-bench-201", "nas-bench-1shot1-s3"
@@ -46,11 +48,11 @@ def layers(request: Request, space: str, method: str, changes: Layer) -> list[La
 
 
 def settings(request: Request, space: str, method: str, seed: int, changes: Layer) -> RunConfig:
-    """The settings of one search, at equal epochs: where T is changed, so is the number of rounds.
+    """The settings of one search, at equal epochs: the more training batches a round takes, the fewer rounds.
 
     >>> request = Request(Path("out"), preset="paper")
-    >>> [settings(request, "nas-bench-201", method, 1, {}).rounds for method in ("idarts", "darts")]
-    [3900, 9750]
+    >>> [settings(request, "nas-bench-201", method, 1, {}).rounds for method in ("idarts", "darts", "gdas")]
+    [3900, 9750, 19500]
     """
     result, preset = RunConfig(seed=seed), RunConfig()
     found = layers(request, space, method, changes)
@@ -58,8 +60,7 @@ def settings(request: Request, space: str, method: str, seed: int, changes: Laye
         result = changed(result, dict(layer))
     for layer in found[:2]:
         preset = changed(preset, dict(layer))
-    # A round sees T training batches and one for α: an epoch is as many rounds as `Search` makes of it.
-    rounds = round(preset.rounds * (preset.inner_steps + 1) / (result.inner_steps + 1))
+    rounds = round(preset.rounds * preset.batches_a_round / result.batches_a_round)
     return replace(result, rounds=max(1, rounds))
 
 
@@ -76,17 +77,29 @@ def searched(request: Request, label: str, config: RunConfig) -> tuple[dict[str,
     """A run's result and folder; it is searched, or gone on with, where it is not finished."""
     folder = request.out / "runs" / f"{label}-{config.seed}"
     if not (folder / RESULT).exists():
-        request.search(config, folder, (folder / "config.json").exists())
+        request.search(config, folder, _begun(folder))
     try:
         result = json.loads((folder / RESULT).read_text())
         before = dict(result["config"])
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{folder / RESULT} cannot be read ({error!r}); delete {folder}") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise IdartsError(f"{folder / RESULT} cannot be read ({error!r}); delete {folder}") from None
     now = json.loads(json.dumps(asdict(config)))
     other = next((name for name in now if name in before and now[name] != before[name]), None)
     if other:
         raise InputError(f"{folder} was searched with another {other}; name a new folder with --out")
     return result, folder
+
+
+def _begun(folder: Path) -> bool:
+    """Whether there is a run to go on with; one whose settings are damaged is an error of its job alone."""
+    if not (folder / "config.json").exists():
+        return False
+    try:
+        if read_config(folder):
+            return True
+    except InputError:
+        pass
+    raise IdartsError(f"{folder / 'config.json'} cannot be read; delete {folder}")
 
 
 def search_jobs(

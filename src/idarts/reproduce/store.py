@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from idarts.arch.files import write_whole
-from idarts.errors import InputError
+from idarts.errors import IdartsError, InputError
 
 Value = str | int | float
 Row = dict[str, Value]
@@ -39,7 +39,9 @@ class Store:
         return found is not None
 
     def add(self, job: str, settings: Mapping[str, object], rows: Sequence[Row]) -> None:
-        """Put a finished job on record."""
+        """Put a finished job on record, once: its rows are seeds to whoever counts them."""
+        if self.has(job, settings):
+            raise IdartsError(f"{self.path} has {job} already; no two jobs of an experiment may have one name")
         head: Row = {**dict.fromkeys(self.columns, ""), "job": job, "settings": _digest(settings)}
         self.rows += [{**head, **row} for row in rows]
         text = io.StringIO()

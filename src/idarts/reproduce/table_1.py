@@ -6,17 +6,19 @@ from random import Random
 from typing import Any
 
 from idarts.arch import convert, parse
-from idarts.errors import InputError
+from idarts.errors import require_known
 from idarts.reproduce import on_table
 from idarts.reproduce.frame import Experiment, Job, Request
 from idarts.reproduce.page import Section, column, mean_std
 from idarts.reproduce.published import COLUMNS, DATASETS, SPLITS, TABLE_1, TABLE_1_NOTES
 from idarts.reproduce.searches import COST, NAS_BENCH_201, accuracies, cost, found_cell, search_jobs
 from idarts.reproduce.store import Row
+from idarts.search.settings import config
 from idarts.tables import Table, table
 
 ON_TABLE = {"random-search": on_table.random_search, "regularised-evolution": on_table.regularised_evolution}
 SEARCHES = ("enas", "random-nas", "setn", "gdas", "darts-first-order", "darts", "idarts")
+WITH_ALPHA = tuple(name for name in SEARCHES if config(name).hypergradient.order in ("first", "implicit"))
 TESTS = tuple(name for name in COLUMNS if name.endswith("_test"))
 METHODS = (*SEARCHES, *ON_TABLE, "optimal")
 HEADER = (
@@ -31,9 +33,8 @@ HEADER = (
 def _jobs(request: Request) -> Iterable[Job]:
     found = table(NAS_BENCH_201, request.tables)
     methods = request.methods or METHODS
-    unknown = next((name for name in methods if name not in METHODS), None)
-    if unknown:
-        raise InputError(f"table-1 has no row {unknown!r}; there are {', '.join(METHODS)}")
+    for name in methods:
+        require_known("row", name, METHODS)
     if request.equal_cost and "idarts" not in methods and any(name in SEARCHES for name in methods):
         methods = ("idarts", *methods)
     for method in methods:
@@ -82,7 +83,7 @@ def _show(rows: list[Row], request: Request) -> list[Section]:
         lines.append([method, _seeds(mine), *(mean_std(column(mine, name)) for name in COLUMNS), *_cost(method, mine)])
         if method in TABLE_1:
             lines.append(["  published", "", *TABLE_1[method], "", ""])
-        if any(row[f"argmax_{name}"] not in ("", row[name]) for row in mine for name in TESTS):
+        if method in WITH_ALPHA and any(row[f"argmax_{name}"] not in ("", row[name]) for row in mine for name in TESTS):
             alone = (mean_std(column(mine, f"argmax_{name}")) if name in TESTS else "" for name in COLUMNS)
             lines.append(["  by α alone", "", *alone, "", ""])
     budget = (

@@ -179,5 +179,14 @@ def falls(values: list[float]) -> bool:
     return all(later < earlier for earlier, later in pairwise(values))
 
 
+def still_falls(values: list[float]) -> bool:
+    """Whether the last of a sequence of means is below half of the one before.
+
+    >>> still_falls([3.0, 1.0, 0.4]), still_falls([3.0, 1.0, 0.9])
+    (True, False)
+    """
+    return values[-1] < values[-2] / 2
+
+
 def _soft(v: Tensor) -> Tensor:
     return (1 + v @ v).sqrt()

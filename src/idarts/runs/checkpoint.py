@@ -29,8 +29,10 @@ def save(folder: Path, number: int, state: dict[str, Any], kind: str = "search")
     finally:
         aside.unlink(missing_ok=True)
     _sync(folder)
-    for old in [*_numbered(folder)[:-KEPT], *folder.glob(".*.pt.*")]:  # the latter: what a kill left half-written
-        old.unlink(missing_ok=True)
+    numbered = _numbered(folder)
+    newer = numbered[numbered.index(path) + 1 :]  # of a future that was gone back from: they could not be read
+    for old in [*newer, *numbered[: numbered.index(path) + 1][:-KEPT], *folder.glob(".*.pt.*")]:
+        old.unlink(missing_ok=True)  # the last ones: what a kill left half-written
     return path
 
 

@@ -21,6 +21,8 @@ def device_named(name: str) -> torch.device:
         raise InputError(f"device is {name!r}, expected auto, cpu, or one such as cuda or cuda:1") from None
     if device.type != "cpu" and (found is None or found.type != device.type):
         raise InputError(f"device is {name!r}, but this machine has {found or 'no accelerator'}; use auto or cpu")
+    if device.index is not None and device.index >= torch.accelerator.device_count():
+        raise InputError(f"device is {name!r}, but this machine has {torch.accelerator.device_count()} of them")
     return _mine(device)
 
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -119,4 +120,13 @@ def read_log(out: Path) -> list[dict[str, Any]]:
 
 def as_json(data: dict[str, Any]) -> bytes:
     """What a file of the folder holds, for people to read, too."""
-    return (json.dumps(data, indent=1) + "\n").encode()
+    return (json.dumps(_finite(data), indent=1, allow_nan=False) + "\n").encode()
+
+
+def _finite(data: Any) -> Any:
+    """JSON has no word for what is not finite but null."""
+    if isinstance(data, dict):
+        return {name: _finite(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data

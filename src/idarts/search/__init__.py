@@ -5,10 +5,10 @@ from types import ModuleType
 from typing import Any
 
 from idarts.search.api import search
-from idarts.search.config import METHODS, Alpha, Config, Hypergradient, Weights, config
 from idarts.search.loop import Search
 from idarts.search.round import Round, Stream
 from idarts.search.run import RunConfig, SearchResult
+from idarts.search.settings import METHODS, Alpha, Config, Hypergradient, Weights, config
 
 __all__ = [
     "METHODS",

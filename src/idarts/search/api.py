@@ -11,14 +11,15 @@ from torch.nn.functional import cross_entropy
 from idarts.data import CIFAR, NONE, Batches, load, split
 from idarts.data.record import Images, LazyImages
 from idarts.distributed import share
-from idarts.errors import InputError
+from idarts.errors import InputError, require_known
 from idarts.runs import device_named
-from idarts.search.config import METHODS, changed
+from idarts.runs.settings import changed
 from idarts.search.loop import Search
 from idarts.search.relaxations import RELAXATIONS
 from idarts.search.round import Round, Stream
 from idarts.search.run import RunConfig, SearchResult, builder, conduct
-from idarts.search.streams import Piece, TensorBatches
+from idarts.search.settings import METHODS
+from idarts.search.streams import Piece, TensorBatches, pair
 from idarts.search.trials import Build
 from idarts.spaces import ChoiceSupernet, Supernet, space
 
@@ -40,10 +41,10 @@ def search(
 ) -> SearchResult:
     """Search a space by name, or a module with `Choice` in it, and leave a run folder behind.
 
-    `train` and `valid` are `(x, y)` tensors, parts of `idarts.data`, torch `Dataset`s of images, or streams of batches;
-    without `valid` one half of `train` is kept for α. `loss` takes outputs and targets: any task will do. All settings
-    of `idarts search` are keywords, groups as dicts: `rounds=50, alpha={"rate": 0.01}`; images are cropped and flipped
-    only with `augment=True`.
+    `train` and `valid` are `(x, y)` tensors, parts of `idarts.data`, torch `Dataset`s, or streams of batches; `valid`
+    may also be the share of `train` that is kept for α, one half unless given. `loss` takes outputs and targets: any
+    task will do. All settings of `idarts search` are keywords, groups as dicts: `rounds=50, alpha={"rate": 0.01}`;
+    images are cropped and flipped only with `augment=True`.
 
     >>> import tempfile
     >>> from idarts import Choice
@@ -55,10 +56,11 @@ def search(
     >>> sorted(result.architecture.choices)
     ['layer']
     """
-    if method not in METHODS:
-        raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
+    require_known("method", method, METHODS)
     name = what if isinstance(what, str) else "choice" if not isinstance(what, Supernet) else type(what).__name__
     _require_used(settings, isinstance(what, str))
+    if isinstance(valid, int | float | str):
+        settings, valid = {**settings, "valid": valid}, None
     config: RunConfig = changed(RunConfig(space=name, method=method, data="python", augment=False), METHODS[method])
     config = changed(config, settings)
     folder = Path(out) if out is not None else Path("runs", f"{name}-{method}-{config.seed}")
@@ -66,7 +68,7 @@ def search(
     def prepare() -> tuple[Search, dict[str, Any]]:
         torch.manual_seed(config.seed)
         first, second = _parts(what, train, valid, config)
-        net, build = _net(what, first, config)
+        net, build = _net(what, (first, second), config)
         device = net.architecture_parameters()[0].device
         inner, outer = (_stream(part, config, which, device) for which, part in enumerate((first, second)))
         described = {"batches of train": len(inner), "batches of valid": len(outer)}
@@ -80,22 +82,24 @@ def search(
 def _require_used(settings: dict[str, Any], named: bool) -> None:
     """Refuse what would do nothing: data and models of one's own are as large, and where, they are."""
     unused = ("data", "data_root", "image") if named else ("data", "data_root", "image", "device", "depth", "channels")
+    if "space" in settings:
+        raise InputError("the space is the first argument; leave space= out")
     for name in unused:
         if name in settings:
             raise InputError(f"{name} says nothing of {'data' if named else 'a model'} of your own; leave it out")
 
 
-def _net(what: "str | nn.Module", part: Any, config: RunConfig) -> tuple[Supernet, Build | None]:
+def _net(what: "str | nn.Module", parts: tuple[Any, Any], config: RunConfig) -> tuple[Supernet, Build | None]:
     """The supernet and, for a space by name, how its architectures become networks."""
     if isinstance(what, Supernet):
         return what, None
     if isinstance(what, nn.Module):
         return ChoiceSupernet(what), None
-    if not isinstance(part, Images | LazyImages):
+    if not all(map(_is_part, parts)):
         raise InputError(f"the space {what!r} is searched on images; give (x, y), a part of idarts.data, or a Dataset")
     found = space(what)
-    channels, height, _ = part.shape
-    classes = int(part.labels.max()) + 1
+    channels, height, _ = parts[0].shape
+    classes = max(int(part.labels.max()) for part in parts) + 1
     macro = found.macro.changed(depth=config.depth, channels=config.channels, classes=classes, image=height)
     net = found.supernet(macro, in_channels=channels, relaxation=RELAXATIONS[config.relaxation](0.0))
     device = device_named(config.device)
@@ -105,22 +109,25 @@ def _net(what: "str | nn.Module", part: Any, config: RunConfig) -> tuple[Superne
 def _parts(what: "str | nn.Module", train: Data, valid: Data, config: RunConfig) -> tuple[Any, Any]:
     """Both parts, of one kind: images for a space by name, else what was given."""
     given = [train] if valid is None else [train, valid]
-    if config.valid == "official" and valid is None:
-        raise InputError("valid='official' needs data by name (idarts search); give a share such as 0.5, or `valid`")
-    if isinstance(what, str):
+    if config.valid == "official":
+        raise InputError("valid='official' needs data by name (idarts search); give a share such as 0.5, or data")
+    if not isinstance(what, str):
+        given = [part if _is_part(part) or _is_stream(part) else pair(part) for part in given]
+    elif len(given) == 2 and not any(_is_part(part) or _is_stream(part) for part in given):
+        data = load((train, valid), hold_out=0)  # one scale and one mean for both
+        return data.train, data.test
+    else:
         given = [part if _is_part(part) or _is_stream(part) else load(part, hold_out=0).train for part in given]
     if len(given) == 2:
         return given[0], given[1]
-    if isinstance(given[0], Images | LazyImages):
-        first, second = split(given[0], 1 - float(config.valid), seed=config.seed)
-        return first, second
+    kept = 1 - (0.5 if config.valid is None else config.valid)
+    if _is_part(given[0]):
+        return split(given[0], kept, seed=config.seed)
     if _is_stream(given[0]):
         raise InputError("a stream cannot be halved; give a second one for α as `valid`")
     x, y = given[0]
-    if len(x) != len(y):
-        raise InputError(f"{len(x)} inputs with {len(y)} targets, expected as many of one as of the other")
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(config.seed))
-    inner, outer = order.tensor_split([round(len(x) * (1 - float(config.valid)))])
+    inner, outer = order.tensor_split([round(len(x) * kept)])
     return (x[inner], y[inner]), (x[outer], y[outer])
 
 
@@ -129,6 +136,8 @@ def _stream(part: Any, config: RunConfig, which: int, device: torch.device) -> S
     if isinstance(part, Images | LazyImages):
         augment = CIFAR if config.augment else NONE
         return Batches(part, config.batch, seed=seed, augment=augment, device=device, share=shared)
+    if config.augment:
+        raise InputError("augment crops and flips images of idarts.data; leave it out for batches of your own")
     found: Stream = part if _is_stream(part) else TensorBatches(part[0], part[1], config.batch, seed)
     return found if shared[1] == 1 else Piece(found, shared)
 
@@ -138,4 +147,9 @@ def _is_part(data: Data) -> bool:
 
 
 def _is_stream(data: Data) -> bool:
-    return hasattr(data, "__next__") and hasattr(data, "state_dict")
+    if not hasattr(data, "__next__"):
+        return False
+    missing = next((name for name in ("__len__", "state_dict", "load_state_dict") if not hasattr(data, name)), None)
+    if missing:
+        raise InputError(f"a stream of batches without {missing} cannot be gone on with; see idarts.search.Stream")
+    return True

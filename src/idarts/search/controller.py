@@ -1,6 +1,6 @@
 """ENAS: an LSTM draws a path, decision by decision, and learns from what the path scores (REINFORCE)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -65,6 +65,34 @@ class Controller(nn.Module):
     def path(self, choices: Mapping[str, list[int]]) -> dict[str, Mixture]:
         """What a supernet mixes for these choices."""
         return {name: one_hot(choices[name], columns, self.start) for name, (_, columns) in self.shapes.items()}
+
+    @torch.no_grad()
+    def drawn_path(self) -> dict[str, Mixture]:
+        """One to be run, not to be learnt from."""
+        return self.path(self.draw()[0])
+
+    def learn(
+        self, look: Callable[[dict[str, Mixture]], Tensor], samples: int, optimizer: torch.optim.Optimizer
+    ) -> Tensor:
+        """One step by paths of its own and the loss and accuracy that `look` gives of each; their mean."""
+        found: list[Tensor] = []
+        losses: list[Tensor] = []
+        for _ in range(samples):
+            choices, log_likelihood, entropy, _ = self.draw()
+            found.append(look(self.path(choices)))
+            loss, accuracy = found[-1]
+            reward = torch.where(accuracy.isnan(), -loss, accuracy)  # no classification has no accuracy
+            losses.append(self.loss(reward, log_likelihood, entropy))
+        torch.stack(losses).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return torch.stack(found).mean(dim=0)
+
+    @torch.no_grad()
+    def show(self, net: Supernet) -> None:
+        """Let α stand for the path of the largest scores."""
+        for name, logits in self.draw(greedy=True)[3].items():
+            net.alpha[name].copy_(logits)
 
     def loss(self, reward: Tensor, log_likelihood: Tensor, entropy: Tensor) -> Tensor:
         """REINFORCE with a moving baseline, which each reward moves, and a bonus for entropy."""

@@ -4,7 +4,7 @@ import warnings
 from dataclasses import asdict
 from typing import Any
 
-from idarts.arch import Architecture, convert
+from idarts.arch import Architecture, as_text
 from idarts.errors import CollapseWarning
 from idarts.search.loop import Search
 from idarts.search.round import Round
@@ -46,17 +46,6 @@ class Logbook:
                 CollapseWarning,
                 stacklevel=2,
             )
-
-
-def as_text(architecture: Architecture) -> str:
-    """The form in which people write an architecture of its space.
-
-    >>> from idarts.arch import parse
-    >>> as_text(parse("nas-bench-201:0"))[:15]
-    '|avg_pool_3x3~0'
-    """
-    form = {"nas-bench-201": "string", "darts": "genotype"}.get(architecture.space, "json")
-    return str(convert(architecture, form))
 
 
 def _rounded(rows: list[list[float]]) -> list[list[float]]:

@@ -22,16 +22,20 @@ from idarts.distributed import (
     require_same,
     world,
 )
-from idarts.errors import InputError, NotFiniteError
+from idarts.errors import InputError, NotFiniteError, SingularCurvatureError
 from idarts.hypergrad import ALONE, Averaging, Spectrum, hypergradient, lift
+from idarts.hypergrad.isolation import random_states, set_random_states
+from idarts.hypergrad.lift import called
+from idarts.hypergrad.products import scalar
 from idarts.runs import Tell
-from idarts.search.config import Config, Relaxed
+from idarts.runs.gradients import bounded
 from idarts.search.controller import RATE, Controller
 from idarts.search.cost import budget, temperature
-from idarts.search.relaxations import relaxed
-from idarts.search.round import Round, Stream, accuracy, spread
+from idarts.search.relaxations import relaxed, require_built
+from idarts.search.round import Round, Stream, judged, peeked, spread
 from idarts.search.selecting import selected
 from idarts.search.selection import FORWARD_COST, largest, statistics_kept
+from idarts.search.settings import Config, Relaxed
 from idarts.search.trials import Build, Tried
 from idarts.spaces import Mixture, Supernet
 from idarts.tables import Table
@@ -61,10 +65,13 @@ class Search:
         self.net, self.train, self.valid, self.settings, self.loss = net, train, valid, settings, loss
         self.total = settings.rounds
         if settings.epochs is not None:
-            self.total = max(1, round(settings.epochs * len(train) / (settings.inner_steps + 1)))
+            self.total = max(1, round(settings.epochs * len(train) / settings.batches_a_round))
         # An operation without a part in the relaxation is not trained, so it is not selected either.
         self.selection = replace(settings.selection, none=settings.none and settings.selection.none)
         self.w, self.a = net.weight_parameters(), net.architecture_parameters()
+        if not self.w:
+            raise InputError("there are no weights to train in this model: all are frozen, or it has none")
+        require_built(net, settings)
         begin_alike(net)
         self.averaging = Averaging(all_mean, settings.distributed == "synchronised") if world() > 1 else ALONE
         weights, alpha = settings.weights, settings.alpha
@@ -82,7 +89,7 @@ class Search:
             if self.controller
             else torch.optim.Adam(self.a, alpha.rate, alpha.betas, weight_decay=alpha.decay)
         )
-        self.budget = budget(net, settings, self._inputs)
+        self.budget = budget(net, settings, lambda: peeked(train))
         self.spectrum: Spectrum | None = None
         self.build: Build | None = None  # the network of an architecture, to be tried in a selection
         self.tried: list[Tried] = []  # in the selection
@@ -95,7 +102,7 @@ class Search:
         """The rounds that remain, one at a time."""
         self.net.train()
         warmup = self.settings.weights.warmup
-        while self.weight_steps < warmup:
+        while self.weight_steps < warmup and self.used() < 1:
             self.tell(f"warm-up: {self.weight_steps} of {warmup} weight steps")
             started = time.monotonic()
             with self._statistics():
@@ -110,6 +117,11 @@ class Search:
             self.seconds += time.monotonic() - started
             self._meet()
             yield found
+        if not self.number:
+            raise InputError(
+                "the budget ended before the first step on α, so nothing was found; give more minutes or "
+                "gradient_evaluations, or a shorter weights.warmup"
+            )
 
     def _statistics(self) -> AbstractContextManager[None]:
         return joint_statistics(self.settings.batch_norm == "synchronised")
@@ -124,36 +136,31 @@ class Search:
         """Tensors and plain values only, so that loading it never runs anything."""
         spectrum = self.spectrum
         return {
-            "net": self.net.state_dict(),
-            "weight_optimizer": self.weight_optimizer.state_dict(),
-            "alpha_optimizer": self.alpha_optimizer.state_dict(),
-            "controller": self.controller.state_dict() if self.controller else None,
-            "train": self.train.state_dict(),
-            "valid": self.valid.state_dict(),
+            **{name: part.state_dict() for name, part in self._parts().items()},
             "spectrum": None if spectrum is None else [spectrum.vector, spectrum.eigenvalue, spectrum.age],
             "counts": [self.number, self.weight_steps, self.bad_rounds, self.gradient_evaluations],
             "seconds": self.seconds,
-            "random": torch.get_rng_state(),
-            **({"scaler": self.scaler.state_dict()} if self.scaler.is_enabled() else {}),
+            "random": random_states([self.a[0].device]),
         }
+
+    def _parts(self) -> dict[str, Any]:
+        """Those that have a state of their own."""
+        names = ("net", "weight_optimizer", "alpha_optimizer", "scaler", "train", "valid")
+        return {name: getattr(self, name) for name in (*names, *(["controller"] if self.controller else []))}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a saved state, to the bit."""
         missing = self.state_dict().keys() - state.keys()
         if missing:
             raise InputError(f"this is no state of a search: it lacks {', '.join(sorted(missing))}")
-        self.net.load_state_dict(state["net"])
-        self.weight_optimizer.load_state_dict(state["weight_optimizer"])
-        self.alpha_optimizer.load_state_dict(state["alpha_optimizer"])
-        if self.controller:
-            self.controller.load_state_dict(state["controller"])
-        self.train.load_state_dict(state["train"])
-        self.valid.load_state_dict(state["valid"])
-        self.spectrum = None if state["spectrum"] is None else Spectrum(*state["spectrum"])
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+        if state["spectrum"] is not None:
+            vector, eigenvalue, age = state["spectrum"]
+            self.spectrum = Spectrum(vector.to(self.w[0].device), eigenvalue.to(self.w[0].device), age)
         self.number, self.weight_steps, self.bad_rounds, self.gradient_evaluations = state["counts"]
         self.seconds = state["seconds"]
-        self.scaler.load_state_dict(state.get("scaler", {}))
-        torch.set_rng_state(state["random"].cpu())
+        set_random_states([self.a[0].device], state["random"])
 
     def current(self) -> Architecture:
         """What α stands for at this moment."""
@@ -188,18 +195,16 @@ class Search:
 
     def _weight_step(self) -> Tensor:
         """One SGD step on one training batch; only w's gradients are taken, so nothing gathers in α's."""
-        images, labels = next(self.train)
+        inputs, targets = next(self.train)
         with self._autocast():
-            logits = self.net(images, mixtures=self._mixtures(self.settings.weights.relaxation))
-            loss = self.loss(logits, labels)
+            outputs = called(self.net, inputs, mixtures=self._mixtures(self.settings.weights.relaxation))
+            loss = scalar(self.loss(outputs, targets), "training")
         own = torch.autograd.grad(self.scaler.scale(loss), self.w, allow_unused=True)
-        grads, seen = mean_gradients(own, torch.stack([loss.detach(), accuracy(logits, labels)]))
-        finite = seen[0].isfinite()  # stays on the device: a bad batch moves nothing, and nobody waits for it
+        grads, seen = mean_gradients(own, judged(loss, outputs, targets))
         for parameter, grad in zip(self.w, grads, strict=True):
-            parameter.grad = None if grad is None else torch.where(finite, grad, 0.0)
+            parameter.grad = grad
         self.scaler.unscale_(self.weight_optimizer)
-        if self.settings.weights.clip:
-            torch.nn.utils.clip_grad_norm_(self.w, self.settings.weights.clip)
+        bounded(self.w, seen[0], self.settings.weights.clip)
         for group in self.weight_optimizer.param_groups:
             group["lr"] = self.rate()
         self.scaler.step(self.weight_optimizer)
@@ -219,37 +224,42 @@ class Search:
     def _mixtures(self, name: Relaxed | None) -> dict[str, Mixture]:
         """What the supernet mixes in one pass; a path, where a controller draws it."""
         if self.controller:
-            with torch.no_grad():
-                return self.controller.path(self.controller.draw()[0])
+            return self.controller.drawn_path()
         self.net.relaxation = relaxed(self.net, self.settings, name, self.used())
         return self.net.mixtures()
 
     def _alpha_step(self, train: Tensor) -> Round:
         """One step on what decides the architecture; `train`: the weight steps' loss and accuracy."""
-        order = self.settings.hypergradient.order
         try:
-            if order == "reinforce":
-                return self._round(train, self._controller_step())
-            if order == "none":
-                return self._round(train, _finite(self._look(self._mixtures(None))))
+            if self.controller:
+                learnt = self.controller.learn(self._look, self.settings.hypergradient.samples, self.alpha_optimizer)
+                self.controller.show(self.net)
+                return self._round(train, learnt)
+            if self.settings.hypergradient.order == "none":
+                return self._round(train, self._look(self._mixtures(None)))
             return self._hypergradient_step(train)
-        except NotFiniteError:
+        except (NotFiniteError, SingularCurvatureError):
             return self._skip(train)
 
     def _hypergradient_step(self, train: Tensor) -> Round:
         """One Adam step by the hypergradient on one training and one validation batch."""
         self.net.relaxation = relaxed(self.net, self.settings, None, self.used())
-        inner = lift(self.net, self.loss, next(self.train), self.w, self.a)
-        accuracies: list[Tensor] = []
+        # First order does not look at L1: it gets the batch of L2, and no training batch is drawn in vain.
+        valid = next(self.valid)
+        train_ = next(self.train) if self.settings.hypergradient.order == "implicit" else valid
+        inner = lift(self.net, self.loss, train_, self.w, self.a)
+        seen: list[Tensor] = []
 
-        def watched(logits: Tensor, labels: Tensor) -> Tensor:
-            accuracies.append(accuracy(logits, labels))
-            return self.loss(logits, labels)
+        def watched(outputs: Any, targets: Any) -> Tensor:
+            loss = self.loss(outputs, targets)
+            seen.append(judged(loss, outputs, targets))
+            return loss
 
-        outer = lift(self.net, watched, next(self.valid), self.w, self.a)
+        outer = lift(self.net, watched, valid, self.w, self.a)
         method = self.settings.hypergradient.method(self.rate())
         estimate = hypergradient(inner, outer, self.w, self.a, method, spectrum=self.spectrum, averaging=self.averaging)
-        torch.rand(())  # a hypergradient leaves no trace in the generator: else weights would be drawn the same path
+        for device in {torch.device("cpu"), self.a[0].device}:
+            torch.rand((), device=device)  # a hypergradient leaves no trace there: else weights would draw as it did
         estimate.write_grad(self.a)
         if self.budget:
             self.budget.add_gradient(self.used())
@@ -260,46 +270,24 @@ class Search:
         self.gradient_evaluations += facts.gradient_evaluations
         norm = torch.cat([grad.reshape(-1) for grad in estimate.grads]).norm()
         return replace(
-            self._round(train, torch.stack([estimate.outer_loss, all_mean(accuracies[-1])])),
+            self._round(train, torch.stack([estimate.outer_loss, all_mean(seen[-1][1])])),
             norm=norm.item(),
             implicit_share=facts.implicit_share,
             contraction=facts.contraction,
             step=facts.step,
         )
 
-    def _controller_step(self) -> Tensor:
-        """One Adam step on the controller by paths of its own on validation batches; α shows its greedy path."""
-        assert self.controller is not None
-        found: list[Tensor] = []
-        losses: list[Tensor] = []
-        for _ in range(self.settings.hypergradient.samples):
-            choices, log_likelihood, entropy, _ = self.controller.draw()
-            found.append(_finite(self._look(self.controller.path(choices))))
-            reward = torch.where(found[-1][1].isnan(), -found[-1][0], found[-1][1])
-            losses.append(self.controller.loss(reward, log_likelihood, entropy))
-        torch.stack(losses).mean().backward()
-        self.alpha_optimizer.step()
-        self.alpha_optimizer.zero_grad()
-        with torch.no_grad():
-            for name, logits in self.controller.draw(greedy=True)[3].items():
-                self.net.alpha[name].copy_(logits)
-        return torch.stack(found).mean(dim=0)
-
     @torch.no_grad()
     def _look(self, mixtures: dict[str, Mixture]) -> Tensor:
-        """Loss and accuracy on a validation batch."""
-        images, labels = next(self.valid)
+        """Loss and accuracy on a validation batch; a loss that is not finite ends the step."""
+        inputs, targets = next(self.valid)
         with statistics_kept(self.net):
-            logits = self.net(images, mixtures=mixtures)
+            outputs = called(self.net, inputs, mixtures=mixtures)
         self.gradient_evaluations += FORWARD_COST
-        return all_mean(torch.stack([self.loss(logits, labels), accuracy(logits, labels)]))
-
-    def _inputs(self) -> Any:
-        """What the net is given, of a stream that then stands where it stood."""
-        state = self.train.state_dict()
-        inputs, _ = next(self.train)
-        self.train.load_state_dict(state)
-        return inputs
+        seen = all_mean(judged(self.loss(outputs, targets), outputs, targets))
+        if not seen[0].isfinite():
+            raise NotFiniteError("the validation loss is not finite")
+        return seen
 
     def _round(self, train: Tensor, valid: Tensor) -> Round:
         entropy, margin = spread(self.a)
@@ -335,10 +323,3 @@ class Search:
                 f"round {self.number}; lower weights.rate, or give hypergradient.damping"
             )
         return self._round(train, torch.full_like(train, math.nan))
-
-
-def _finite(seen: Tensor) -> Tensor:
-    """Loss and accuracy; a loss that is not finite ends the step."""
-    if not seen[0].isfinite():
-        raise NotFiniteError("the validation loss is not finite")
-    return seen

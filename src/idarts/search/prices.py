@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from idarts.arch import Architecture, Cell, Edge, nas_bench_201
 from idarts.arch.rules import NAS_BENCH_201_EDGES, NAS_BENCH_201_OPS
 from idarts.errors import InputError
-from idarts.search.config import Cost
+from idarts.search.settings import Cost
 from idarts.spaces import Choice, ChoiceSupernet, Macro, Supernet, count, count_module, derive, network
 from idarts.spaces.counting import Counts
 from idarts.spaces.darts_supernet import EDGES, INPUTS, NODES, OP

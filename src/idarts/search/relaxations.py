@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from idarts.search.config import Config, Relaxed
+from idarts.errors import InputError
+from idarts.search.settings import Config, Relaxed
 from idarts.spaces import Supernet
 from idarts.spaces.relaxation import Gumbel, PartialChannels, Relaxation, Without, dirichlet, softmax, uniform
 
@@ -16,10 +17,17 @@ RELAXATIONS: dict[str, Callable[[float], Relaxation]] = {
 }
 
 
+def require_built(net: Supernet, settings: Config) -> None:
+    """Refuse what a supernet would have to be made for."""
+    wanted = "partial-channels" in (settings.relaxation, settings.weights.relaxation)
+    if wanted and not any(getattr(module, "share", 1) > 1 for module in net.modules()):
+        raise InputError("partial-channels are built into a supernet, and this one has none; search a space by name")
+
+
 def relaxed(net: Supernet, settings: Config, name: Relaxed | None, used: float) -> Relaxation:
     """What mixes a supernet's options now; `none` is left out where the settings say so.
 
-    >>> from idarts.search.config import Config
+    >>> from idarts.search.settings import Config
     >>> from idarts.spaces import space
     >>> found = space("nas-bench-201")
     >>> net = found.supernet(found.macro.changed(depth=1, channels=4))

@@ -1,6 +1,7 @@
 """One round of a search: what it reads, and what is known after it."""
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +19,26 @@ class Stream(Protocol):
     def state_dict(self) -> dict[str, Any]: ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+
+def peeked(stream: Stream) -> Any:
+    """What the net is given next, of a stream that then stands where it stood."""
+    state = stream.state_dict()
+    inputs, _ = next(stream)
+    stream.load_state_dict(state)
+    return inputs
+
+
+def replayed(stream: Stream) -> Callable[[], Iterator[tuple[Any, Any]]]:
+    """What a stream gives from here on, as often as it is asked for, and never held in memory as a whole."""
+    state = stream.state_dict()
+
+    def again() -> Iterator[tuple[Any, Any]]:
+        stream.load_state_dict(state)
+        while True:
+            yield next(stream)
+
+    return again
 
 
 @dataclass(frozen=True)
@@ -44,16 +65,25 @@ class Round:
     cost: float | None = None  # of the final network that α stands for
 
 
-def accuracy(outputs: Tensor, labels: Tensor) -> Tensor:
+def accuracy(outputs: Any, labels: Any) -> Tensor:
     """The share of right classes; NaN where the task is no classification."""
+    if not isinstance(outputs, Tensor) or not isinstance(labels, Tensor):
+        return torch.tensor(math.nan)
     if outputs.dim() < 2 or labels.is_floating_point() or labels.shape != outputs.argmax(dim=1).shape:
         return outputs.new_full((), math.nan)
     return (outputs.detach().argmax(dim=1) == labels).to(outputs.dtype).mean()
 
 
+def judged(loss: Tensor, outputs: Any, labels: Any) -> Tensor:
+    """Loss and accuracy of a batch, as one tensor."""
+    return torch.stack([loss.detach().reshape(()), accuracy(outputs, labels).to(loss)])
+
+
 def spread(alphas: tuple[torch.nn.Parameter, ...]) -> tuple[float, float]:
     """Entropy (as a share of the uniform distribution's) and margin of α's softmax, over decisions with options."""
     rows = [alpha.detach().softmax(dim=1) for alpha in alphas if alpha.shape[1] > 1]
+    if not rows:
+        return 0.0, 1.0
     entropies = [-(row * row.clamp_min(1e-30).log()).sum(1) / math.log(row.shape[1]) for row in rows]
     tops = [row.topk(2, dim=1).values for row in rows]
     margins = [top[:, 0] - top[:, 1] for top in tops]

@@ -11,15 +11,15 @@ from torch import nn
 
 from idarts import runs
 from idarts._version import __version__
-from idarts.arch import Architecture, to_data
-from idarts.data import CIFAR, NONE, Batches, load, official_split, split
+from idarts.arch import Architecture, as_text, to_data
+from idarts.data import CIFAR, NONE, Batches, ImageData, Part, load, official_split, split
 from idarts.distributed import share
 from idarts.runs import Job, Options, device_named
-from idarts.search.config import Config
-from idarts.search.logbook import Logbook, as_text
+from idarts.search.logbook import Logbook
 from idarts.search.loop import Search
 from idarts.search.relaxations import RELAXATIONS
 from idarts.search.selecting import require_selectable
+from idarts.search.settings import Config
 from idarts.search.trials import Build
 from idarts.spaces import ChoiceSupernet, Macro, network, space
 from idarts.spaces.supernet import channels_last
@@ -44,8 +44,9 @@ class RunConfig(Config):
     """depth of the supernet, else the space's own"""
     channels: int | None = None
     """channels of the supernet's first cells, else the space's own"""
-    valid: float | Literal["official"] = 0.5
-    """share of the training images that α sees, or `official` for NAS-Bench-201's own halves"""
+    valid: float | Literal["official"] | None = None
+    """share of the training images that α sees, or `official` for NAS-Bench-201's own halves; unless given, the data's
+    own validation images or, where there are none, one half"""
     augment: bool = True
     """crop and flip, where images are large enough"""
     device: str = "auto"
@@ -83,11 +84,12 @@ def conduct(
 ) -> SearchResult:
     """Give a search a folder; it is prepared once the folder is its own."""
     found: list[Architecture] = []
+    truth = find(settings.space, settings.tables)
 
     def job() -> Job:
         search, description = prepare()
         require_selectable(search)
-        search.truth = find(settings.space, settings.tables)
+        search.truth = truth
 
         def result(log: list[dict[str, Any]]) -> dict[str, Any]:
             found.append(search.select())
@@ -109,11 +111,7 @@ def _prepare(settings: RunConfig) -> tuple[Search, dict[str, Any]]:
     torch.manual_seed(settings.seed)
     device = device_named(settings.device)
     data = load(settings.data, settings.data_root, image=settings.image)
-    train, valid = (
-        official_split(data.train, settings.data, settings.data_root)
-        if settings.valid == "official"
-        else split(data.train, 1 - settings.valid, seed=settings.seed)
-    )
+    train, valid = _parts(data, settings)
     channels, height, _ = data.train.shape
     found = space(settings.space)
     macro = found.macro.changed(
@@ -130,6 +128,15 @@ def _prepare(settings: RunConfig) -> tuple[Search, dict[str, Any]]:
     search = Search(net, inner, outer, settings)
     search.build = builder(macro, found.macro.depth, channels, device)
     return search, data.describe(search=train, valid=valid)
+
+
+def _parts(data: ImageData, settings: RunConfig) -> tuple[Part, Part]:
+    """The images that w sees, and those that α sees."""
+    if settings.valid == "official":
+        return official_split(data.train, settings.data, settings.data_root)
+    if settings.valid is None and data.valid is not None:
+        return data.train, data.valid
+    return split(data.train, 1 - (settings.valid or 0.5), seed=settings.seed)
 
 
 def builder(macro: Macro, depth: int, in_channels: int, device: torch.device) -> Build:

@@ -8,9 +8,9 @@ from torch import Tensor
 from idarts.arch import Architecture
 from idarts.distributed import all_mean
 from idarts.errors import InputError
-from idarts.search.round import accuracy
+from idarts.search.round import judged, replayed
 from idarts.search.selection import Judge, Pick, best_of, by_perturbation, drawn, largest
-from idarts.search.trials import Trial, by_trials, longest, neighbours
+from idarts.search.trials import Trial, by_trials, neighbours
 
 if TYPE_CHECKING:
     from idarts.search.loop import Search
@@ -24,13 +24,13 @@ def selected(search: "Search") -> tuple[Architecture, float]:
 
     def score(outputs: Any, labels: Any) -> Tensor:
         """The larger the better: accuracy or, where the task is no classification, the loss turned round."""
-        right = accuracy(outputs, labels)
-        return all_mean(torch.where(right.isnan(), -search.loss(outputs, labels), right))
+        loss, right = judged(search.loss(outputs, labels), outputs, labels)
+        return all_mean(torch.where(right.isnan(), -loss, right))
 
     judge = Judge(net, [next(search.valid) for _ in range(rule.batches)], score)
     if rule.rule == "trials":
         candidates = neighbours(net, rule, pick)
-        trial = _trial(search, judge.batches, len(candidates))
+        trial = _trial(search, judge.batches)
         found, cost, search.tried = by_trials(trial, candidates, rule.steps, search.tell)
         return found, cost
     search.tell(f"selection: {rule.rule}")
@@ -53,14 +53,12 @@ def _drawn(search: "Search") -> Architecture:
     rule = search.selection
     if not search.controller:
         return drawn(search.net, rule, _pick(search))
-    with torch.no_grad():
-        path = search.controller.path(search.controller.draw()[0])
+    path = search.controller.drawn_path()
     return largest(search.net, rule, {name: mixture.weights for name, mixture in path.items()})
 
 
-def _trial(search: "Search", valid: list[Any], candidates: int) -> Trial:
+def _trial(search: "Search", valid: list[Any]) -> Trial:
     require_selectable(search)
     assert search.build is not None
     rule = search.selection
-    train = [next(search.train) for _ in range(longest(candidates, rule.steps))]
-    return Trial(search.build, train, valid, search.loss, rule.rate, search.settings.seed)
+    return Trial(search.build, replayed(search.train), valid, search.loss, rule.rate, search.settings.seed)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from idarts.arch import Architecture
-from idarts.search.config import Selection
+from idarts.hypergrad.lift import called
+from idarts.search.settings import Selection
 from idarts.spaces import Mixture, Supernet
 from idarts.spaces.relaxation import gumbel_noise
 
@@ -56,7 +57,7 @@ class Judge:
     def __call__(self, mixtures: Mapping[str, Mixture]) -> float:
         """BatchNorm takes each batch's own statistics, as in training: those on record are not a path's."""
         with statistics_kept(self.net):
-            scores = [self.score(self.net(x, mixtures=mixtures), y) for x, y in self.batches]
+            scores = [self.score(called(self.net, x, mixtures=mixtures), y) for x, y in self.batches]
         return float(torch.stack(scores).mean())
 
     @property
@@ -81,6 +82,9 @@ def by_perturbation(judge: Judge, rule: Selection, pick: Pick = largest) -> tupl
     net, cost = judge.net, 0.0
     kept = {name: alpha.detach().clone() for name, alpha in net.alpha.items()}
     mixing = {name: value.clone() for name, value in kept.items()}  # a decision that is taken stands alone here
+    if not rule.none and net.none is not None:
+        for value in mixing.values():
+            value[:, net.none] = -torch.inf  # it took no part in the training, or must not here
     for name, value in kept.items():
         options = [column for column in range(value.shape[1]) if column != net.none]
         for row in range(len(value)):

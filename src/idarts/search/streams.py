@@ -4,8 +4,35 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
 from idarts.errors import InputError
+
+
+def pair(data: Any) -> tuple[Tensor, Tensor]:
+    """Inputs and targets as two tensors, of a pair of tensors or arrays, or of a torch `Dataset` of such examples.
+
+    >>> x, y = pair(torch.utils.data.TensorDataset(torch.zeros(5, 3), torch.arange(5)))
+    >>> x.shape, y.tolist()
+    (torch.Size([5, 3]), [0, 1, 2, 3, 4])
+    """
+    told = "expected (x, y), a torch Dataset of such pairs, or a stream of batches"
+    if isinstance(data, DataLoader):
+        raise InputError(f"a DataLoader cannot be gone on with where it stood; give its dataset: {told}")
+    try:
+        if isinstance(data, Dataset):
+            data = [torch.stack([torch.as_tensor(one) for one in column]) for column in zip(*_all(data), strict=True)]
+        x, y = (torch.as_tensor(column) for column in data)
+    except (TypeError, ValueError, RuntimeError) as error:
+        first = next(iter(str(error).splitlines()), type(error).__name__)
+        raise InputError(f"a {type(data).__name__} is no data to search on ({first}); {told}") from None
+    if len(x) != len(y):
+        raise InputError(f"{len(x)} inputs with {len(y)} targets, expected as many of one as of the other")
+    return x, y
+
+
+def _all(dataset: Any) -> list[Any]:
+    return [dataset[index] for index in range(len(dataset))]
 
 
 class TensorBatches:
@@ -22,6 +49,8 @@ class TensorBatches:
     def __init__(self, x: Tensor, y: Tensor, size: int, seed: int = 0) -> None:
         if len(x) != len(y):
             raise InputError(f"{len(x)} inputs with {len(y)} targets, expected as many of one as of the other")
+        if not len(x):
+            raise InputError("there are no examples to make batches of; give more data, or another share for α")
         if not 1 <= size <= len(x):
             raise InputError(f"a batch of {size} from {len(x)} examples; give a batch size of 1 to {len(x)}")
         self.x, self.y, self.size = x, y, size

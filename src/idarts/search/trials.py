@@ -5,7 +5,7 @@ network one may decide whether it learns at all. Such things α cannot see, and 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from idarts.arch import Architecture
 from idarts.distributed import all_mean, mean_gradients
 from idarts.runs import Tell
-from idarts.search.config import Selection
 from idarts.search.selection import FORWARD_COST, Batch, Pick, largest
+from idarts.search.settings import Selection
 from idarts.spaces import Supernet
 
 Build = Callable[[Architecture], nn.Module]
@@ -53,7 +53,7 @@ class Trial:
     """
 
     build: Build
-    train: list[Batch]
+    train: Callable[[], Iterator[Batch]]
     valid: list[Batch]
     loss: Callable[[Any, Any], Tensor]
     rate: float
@@ -66,7 +66,7 @@ class Trial:
             net = self.build(architecture).train()
         weights = list(net.parameters())
         optimizer = torch.optim.SGD(weights, self.rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
-        for step, (inputs, targets) in enumerate(self.train[:steps]):
+        for step, (inputs, targets) in zip(range(steps), self.train(), strict=False):
             for group in optimizer.param_groups:
                 group["lr"] = self.rate * 0.5 * (1 + math.cos(math.pi * step / steps))
             loss = self.loss(net(inputs), targets)
@@ -107,12 +107,3 @@ def by_trials(
         every += best_first
         steps *= 2
     return candidates[0], cost, every
-
-
-def longest(candidates: int, steps: int) -> int:
-    """Steps of the last trial.
-
-    >>> longest(19, 40), longest(3, 40), longest(1, 40)
-    (320, 40, 0)
-    """
-    return steps * 2 ** (candidates.bit_length() - 2) if candidates > 1 else 0

@@ -1,10 +1,9 @@
 """A search space out of any module, for any task: `Choice` stands wherever there are alternatives."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from copy import deepcopy
-from difflib import get_close_matches
 from os import PathLike
 from reprlib import repr as short
 from types import MappingProxyType
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from idarts.arch import Architecture, parse
-from idarts.errors import InputError
+from idarts.errors import InputError, nearest
 from idarts.spaces.mixing import mix
 from idarts.spaces.relaxation import Mixture, Relaxation, one_hot, softmax
 from idarts.spaces.supernet import ALPHA_SCALE, Supernet
@@ -46,7 +45,14 @@ class Choice(nn.Module):
         mixture = _mixtures.get().get(self.name) or softmax(self.alpha)
         columns = [column for column in range(len(self.branches)) if mixture.runs(0, column)]
         branches = list(self.branches.items())
-        outputs = {branch: module(*inputs, **named) for branch, module in (branches[column] for column in columns)}
+        before = _versions(inputs)
+        outputs: dict[str, Any] = {}
+        for branch, module in (branches[column] for column in columns):
+            outputs[branch] = module(*inputs, **named)
+            if len(columns) > 1 and _versions(inputs) != before:
+                raise InputError(
+                    f"Choice {self.name!r}: branch {branch!r} changes its input in place; use inplace=False"
+                )
         _check_outputs(self.name, outputs)
         weights = mixture.weights[0] if len(columns) == len(branches) else mixture.weights[0, columns]
         return mix(list(outputs.values()), weights)
@@ -194,20 +200,15 @@ def _picks(choices: Mapping[str, list[Choice]], architecture: Architecture) -> d
     branches = {name: list(same[0].branches) for name, same in choices.items()}
     for name, branch in architecture.choices.items():
         if name not in branches:
-            raise InputError(f"unknown Choice {name!r}, {_nearest(name, branches)}")
+            raise InputError(f"unknown Choice {name!r}; {nearest(name, branches)}")
         if branch not in branches[name]:
-            raise InputError(f"Choice {name!r}: unknown branch {branch!r}, {_nearest(branch, branches[name])}")
+            raise InputError(f"Choice {name!r}: unknown branch {branch!r}; {nearest(branch, branches[name])}")
     for name, known in branches.items():
         if name not in architecture.choices:
             raise InputError(
                 f"Choice {name!r}: the architecture takes no branch for it, expected one of {', '.join(known)}"
             )
     return dict(architecture.choices)
-
-
-def _nearest(word: str, known: Collection[str]) -> str:
-    close = get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"
 
 
 def _check(name: object, branches: object) -> None:
@@ -224,6 +225,10 @@ def _check(name: object, branches: object) -> None:
             )
         if not isinstance(module, nn.Module):
             raise InputError(f"Choice {name!r}: branch {branch!r} is {short(module)}, expected a torch.nn.Module")
+
+
+def _versions(inputs: tuple[Any, ...]) -> list[int]:
+    return [value._version for value in inputs if isinstance(value, Tensor)]
 
 
 def _check_outputs(name: str, outputs: Mapping[str, Any]) -> None:

@@ -23,9 +23,11 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
 from idarts.arch import Architecture, parse
+from idarts.errors import InputError
 from idarts.spaces.macro import Macro
 from idarts.spaces.networks import network, resolve
 
+_COUNTED = (_BatchNorm, _ConvNd, nn.Linear, nn.MultiheadAttention)
 CONVENTIONS = ("conv+fc", "conv+fc+bn")
 
 
@@ -76,7 +78,7 @@ def count_module(module: nn.Module, *inputs: Tensor) -> Counts:
     """
     net = deepcopy(module).to("meta")
     params = _params(net)
-    return Counts(params, params, _forward(net, *(value.to("meta") for value in inputs)))
+    return Counts(params, params, _forward(net, *(value[:1].to("meta") for value in inputs)))
 
 
 def _params(module: nn.Module) -> int:
@@ -94,18 +96,24 @@ def _allocate(net: nn.Module) -> None:
 @torch.no_grad()
 def _forward(net: nn.Module, *inputs: Tensor) -> dict[str, int]:
     """Run the network in evaluation mode with a hook on every layer that counts."""
-    found = {"layers": 0, "norms": 0}
+    found, samples = {"layers": 0, "norms": 0}, len(inputs[0])
+
+    def size(value: Tensor) -> int:
+        """Of one sample: all that there is of it, however it was folded; of no sample, what each would have."""
+        return value.numel() if samples else prod(value.shape[1:])
 
     def add(layer: nn.Module, given: tuple[Any, ...], result: Tensor) -> None:
-        outputs = prod(result.shape[1:])
+        if isinstance(layer, nn.MultiheadAttention):
+            raise InputError("the multiply-adds of MultiheadAttention cannot be counted; go by parameters or latency")
+        outputs = size(result)
         if isinstance(layer, _BatchNorm):
             found["norms"] += 2 * outputs
         else:
             assert isinstance(layer, (_ConvNd, nn.Linear))
-            elements = prod(given[0].shape[1:]) if isinstance(layer, _ConvTransposeNd) else outputs
+            elements = size(given[0]) if isinstance(layer, _ConvTransposeNd) else outputs
             found["layers"] += elements * prod(layer.weight.shape[1:]) + (0 if layer.bias is None else outputs)
 
-    counted = (layer for layer in net.modules() if isinstance(layer, (_BatchNorm, _ConvNd, nn.Linear)))
+    counted = (layer for layer in net.modules() if isinstance(layer, _COUNTED))
     handles = [layer.register_forward_hook(add) for layer in counted]
     try:
         net.eval()(*inputs)

@@ -1,6 +1,5 @@
 """The search spaces by name: what a search needs to begin."""
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +7,7 @@ from math import comb, prod
 
 from idarts.arch.rules import DARTS_OPS, NAS_BENCH_1SHOT1_PARENTS, NAS_BENCH_201_EDGES, NAS_BENCH_201_OPS
 from idarts.arch.rules import NAS_BENCH_101_OPS as VERTEX_OPS
-from idarts.errors import InputError
+from idarts.errors import require_known
 from idarts.spaces.darts_supernet import INPUTS, NODES, DartsSupernet
 from idarts.spaces.macro import Macro
 from idarts.spaces.nas_bench_1shot1_supernet import NasBench1Shot1Supernet
@@ -65,9 +64,5 @@ def space(name: str) -> Space:
     Traceback (most recent call last):
     idarts.errors.InputError: unknown space 'nas-bench-102'; did you mean nas-bench-201?
     """
-    if name in SPACES:
-        return SPACES[name]
-    near = difflib.get_close_matches(name, SPACES, n=1)
-    raise InputError(
-        f"unknown space {name!r}; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(SPACES)}")
-    )
+    require_known("space", name, SPACES)
+    return SPACES[name]

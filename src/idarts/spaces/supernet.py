@@ -49,9 +49,10 @@ class Supernet(nn.Module):
         return tuple(self.alpha.values())
 
     def weight_parameters(self) -> tuple[nn.Parameter, ...]:
-        """w: all the others."""
+        """w: all the others that can be trained; what is frozen stays as it is."""
         outer = {id(parameter) for parameter in self.architecture_parameters()}
-        return tuple(parameter for parameter in self.parameters() if id(parameter) not in outer)
+        others = (parameter for parameter in self.parameters() if id(parameter) not in outer)
+        return tuple(parameter for parameter in others if parameter.requires_grad)
 
     def mixtures(self) -> dict[str, Mixture]:
         """The relaxation of every α; a stochastic one draws anew at each call."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from idarts.errors import InputError
 from idarts.report.run import Floats, Run, as_float, read_run
-from idarts.search.config import dotted
+from idarts.runs.settings import dotted
 from idarts.sweep.results import ELSEWHERE, RECORD, table_accuracies
 from idarts.sweep.statistics import Paired, paired
 
@@ -60,7 +60,8 @@ def compare(folders: Iterable[Path], by: Sequence[str] = (), measure: str | None
     measures = common_measures(runs)
     if measure is not None and measure not in measures:
         raise InputError(f"not all runs have {measure!r}; all have {', '.join(measures)}")
-    return Comparison(keys, measure or measures[0], found, [*notes, *_warnings(found, runs)])
+    judged = measure or measures[0]
+    return Comparison(keys, judged, found, [*notes, *_warnings(found, runs, judged)])
 
 
 def flat(run: Run) -> dict[str, Any]:
@@ -90,7 +91,7 @@ def common_measures(runs: Sequence[Run]) -> list[str]:
 
 
 def pairs(comparison: Comparison) -> list[tuple[str, str, Paired]]:
-    """Every two groups by their common seeds; several runs of a seed count by their mean."""
+    """Every two groups by their common seeds; several runs of a seed count by their mean, those without a value not."""
     by_seed = {group.name: _by_seed(group, comparison.measure) for group in comparison.groups}
     found = []
     for first, second in combinations(by_seed, 2):
@@ -119,16 +120,18 @@ def curves(group: Group, kind: str) -> tuple[Floats, Floats] | None:
     return costs, np.array([_held(costs, *part[1:]) for part in found])
 
 
-def at_equal_cost(comparison: Comparison) -> tuple[str, float, dict[str, list[float]]] | None:
-    """The largest cost that all runs reached, and what each run had then; None where costs or curves are missing."""
+def at_equal_cost(comparison: Comparison) -> tuple[str, float, dict[str, list[float]]] | str:
+    """The largest cost that all runs reached, and what each run had then; or else why there is no such cost."""
     found = {group.name: [curve(run) for run in group.runs] for group in comparison.groups}
     every = [part for parts in found.values() for part in parts]
     whole = [part for part in every if part is not None]
-    if len(whole) < len(every) or len({part[0] for part in whole}) != 1:
-        return None
-    last = min(float(cost[-1]) for _, cost, _ in whole)
-    if last < max(float(cost[0]) for _, cost, _ in whole):
-        return None
+    if len(whole) < len(every):
+        return f"{len(every) - len(whole)} of {len(every)} runs have no accuracies by cost"
+    if len({kind for kind, _, _ in whole}) > 1:
+        return "a table knows the cells of some runs only"
+    first, last = max(float(cost[0]) for _, cost, _ in whole), min(float(cost[-1]) for _, cost, _ in whole)
+    if last < first:
+        return f"one run had ended after {last:,.0f} gradient evaluations, another's first round took {first:,.0f}"
     spent = np.array([last])
     values = {name: [float(_held(spent, *part[1:])[0]) for part in parts if part] for name, parts in found.items()}
     return whole[0][0], last, values
@@ -158,8 +161,7 @@ def _finished(folders: Iterable[Path]) -> tuple[list[Run], list[str]]:
             if run.trains:
                 raise InputError(f"{member} is a training; compare takes searches")
             runs[member.resolve()] = run
-    shown = ", ".join(waiting[:3]) + (f" and {len(waiting) - 3} more" if len(waiting) > 3 else "")
-    return list(runs.values()), [f"Without a result yet, and left out: {shown}."] if waiting else []
+    return list(runs.values()), [f"Without a result yet, and left out: {_few(waiting)}."] if waiting else []
 
 
 def _members(folder: Path) -> list[Path]:
@@ -230,18 +232,27 @@ def _text(key: str, found: Any) -> str:
 def _by_seed(group: Group, measure: str) -> dict[int, float]:
     values: dict[int, list[float]] = {}
     for run in group.runs:
-        values.setdefault(seed(run), []).append(value(run, measure))
+        if np.isfinite(known := value(run, measure)):
+            values.setdefault(seed(run), []).append(known)
     return {number: float(np.mean(found)) for number, found in values.items()}
 
 
-def _warnings(groups: Sequence[Group], runs: Sequence[Run]) -> list[str]:
+def _warnings(groups: Sequence[Group], runs: Sequence[Run], measure: str) -> list[str]:
     found = []
+    unknown = [run.folder.name for run in runs if not np.isfinite(value(run, measure))]
+    if unknown:
+        share = f"{len(unknown)} of {len(runs)} runs"
+        found.append(f"Without a finite {measure}, and left out of its means and tests: {share}, {_few(unknown)}.")
     data = sorted({str(run.config.get("data")) for run in runs})
     if len(data) > 1:
         found.append(f"The runs are on different data ({', '.join(data)}): their accuracies do not measure the same.")
     if any(len({seed(run) for run in group.runs}) < len(group.runs) for group in groups):
         found.append("Some groups have several runs of a seed: their mean is paired; name more settings with --by.")
     return found
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _first(notes: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from idarts.arch.files import write_whole
 from idarts.arch.forms import RESULT
 from idarts.errors import InputError
 from idarts.runs.folder import locked, read_config, require_own
-from idarts.search.config import dotted
+from idarts.runs.settings import dotted
 from idarts.search.run import RunConfig
 from idarts.sweep.engines import Call, Engine, EngineError, StoppedError, local
 from idarts.sweep.job import Outcome, Task, work
@@ -43,9 +43,9 @@ def sweep(
 ) -> dict[str, str]:
     """Run what is left of a plan, and give the jobs that failed with the reason; the others are in `results.csv`.
 
-    At most `jobs` run at a time (default: one a core, or one on a GPU), each with `threads`. A job that dies is tried
-    again, `retries` times; a mistake in its settings is not. SIGTERM stops it as Ctrl-C does. Call it again, and it
-    goes on.
+    At most `jobs` run at a time (default: one a core, or one on a GPU), each with `threads` (default: as
+    `threads_each` says). A job that dies is tried again, `retries` times; a mistake in its settings is not. SIGTERM
+    stops it as Ctrl-C does. Call it again, and it goes on.
 
     >>> import tempfile
     >>> from idarts.sweep import plan
@@ -58,7 +58,7 @@ def sweep(
     {}
     """
     jobs = jobs or min(slots(), len(plan.jobs))
-    threads = threads or max(1, cores() // jobs)
+    threads = threads or threads_each(jobs)
     with _claimed(out):
         _require_same(out, plan.jobs)
         _record(out, plan)
@@ -80,6 +80,17 @@ def cores() -> int:
     True
     """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def threads_each(jobs: int) -> int:
+    """Those of each of some jobs side by side: a share of the cores, but no more than OMP_NUM_THREADS asks for.
+
+    >>> threads_each(10**6)
+    1
+    """
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    most = int(asked) if asked.isascii() and asked.isdigit() else cores()
+    return max(1, min(cores() // jobs, most))
 
 
 def slots() -> int:

@@ -11,7 +11,7 @@ import torch
 
 from idarts.arch.forms import RESULT
 from idarts.errors import InputError
-from idarts.search.config import changed
+from idarts.runs.settings import changed
 from idarts.search.run import RunConfig, run
 
 PATIENCE = 60.0  # seconds for a run whose sweep was killed to notice that, write a checkpoint and leave its folder

@@ -1,6 +1,5 @@
 """A sweep's file: methods × spaces × a grid of settings × seeds, as the settings of one search each."""
 
-import difflib
 import re
 from argparse import ArgumentError
 from collections.abc import Iterable, Mapping
@@ -12,10 +11,11 @@ from typing import Any
 
 from jsonargparse import ArgumentParser
 
-from idarts.errors import InputError
-from idarts.search.config import METHODS, dotted
+from idarts.errors import InputError, require_known
+from idarts.runs.settings import dotted
 from idarts.search.presets import PRESETS
 from idarts.search.run import RunConfig
+from idarts.search.settings import METHODS
 from idarts.spaces import space
 
 EXAMPLE = """\
@@ -111,10 +111,7 @@ def plan(data: Any) -> Plan:
 def _require_known(names: Iterable[Any], known: Iterable[str], what: str) -> None:
     known = list(known)
     for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(str(name), known, n=1)
-            help_ = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-            raise InputError(f"unknown {what} {name!r}; {help_}")
+        require_known(what, name, known)
 
 
 def _require_settings(layers: Iterable[Layer]) -> None:

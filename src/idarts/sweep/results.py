@@ -8,13 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from idarts.arch import parse
+from idarts.arch import as_text, parse
 from idarts.arch.files import write_whole
 from idarts.arch.forms import RESULT
 from idarts.errors import InputError
-from idarts.search.config import METHODS, changed, dotted
-from idarts.search.logbook import as_text
+from idarts.runs.settings import changed, dotted
 from idarts.search.run import RunConfig
+from idarts.search.settings import METHODS
 
 RECORD, RESULTS = "sweep.json", "results.csv"
 METRICS = ("train_loss", "train_accuracy", "valid_loss", "valid_accuracy", "entropy")

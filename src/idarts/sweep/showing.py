@@ -28,6 +28,7 @@ def facts(comparison: Comparison) -> dict[str, Any]:
     tested = pairs(comparison)
     corrected = holm([found.permutation for _, _, found in tested])
     equal = at_equal_cost(comparison)
+    why = [f"Without a column at equal cost: {equal}."] if isinstance(equal, str) else []
     return {
         "by": list(comparison.by),
         "measure": comparison.measure,
@@ -36,11 +37,11 @@ def facts(comparison: Comparison) -> dict[str, Any]:
                 "name": group.name,
                 "seeds": [seed(run) for run in group.runs],
                 **{name: _summary(group, name) for name in (*measures, *_COSTS)},
-                **({"at_equal_cost": _of(equal[2][group.name])} if equal else {}),
+                **({} if isinstance(equal, str) else {"at_equal_cost": _of(equal[2][group.name])}),
             }
             for group in comparison.groups
         ],
-        "equal_cost": {"gradient_evaluations": equal[1], "measure": equal[0]} if equal else None,
+        "equal_cost": None if isinstance(equal, str) else {"gradient_evaluations": equal[1], "measure": equal[0]},
         "pairs": [
             {
                 "first": first,
@@ -54,14 +55,15 @@ def facts(comparison: Comparison) -> dict[str, Any]:
             }
             for (first, second, found), p in zip(tested, corrected, strict=True)
         ],
-        "notes": comparison.notes,
+        "notes": [*comparison.notes, *why],
     }
 
 
-def sections(comparison: Comparison) -> list[Section]:
-    """The tables and curves."""
+def sections(comparison: Comparison, brief: bool = False) -> list[Section]:
+    """The tables and curves; in brief, for a narrow place: the tested measure alone, and pairs in two lines."""
     data = facts(comparison)
-    measures = _measures(comparison)
+    every = _measures(comparison)
+    measures = every[:1] if brief else every
     equal = data["equal_cost"]
     header = ["", "seeds", *map(_label, measures)]
     if equal:
@@ -79,13 +81,15 @@ def sections(comparison: Comparison) -> list[Section]:
     notes = ["The supernet's accuracy is that of its last rounds, on validation batches; all others are the table's."]
     if equal:
         notes.append(f"At equal cost: {_LABELS[equal['measure']]}. Evaluations are those of gradients.")
+    if len(measures) < len(every):
+        notes.append(f"{len(every) - 1} more measures need a wider terminal, --json, or --out.")
     title = "Mean ± standard deviation over seeds, accuracies in percent"
     table = Section(title, (), [*header, *_COSTS.values()], rows, notes=notes)
     drawn = [made for kind in ("table", VALID) if (made := _figure(comparison, kind)) is not None]
-    found = [table, _tests(data)]
+    found = [table, _tests(data, "\n− " if brief else " − ")]
     if drawn:
         found.append(Section("What each cost brought", (), figures=drawn))
-    return [Section("To know", comparison.notes), *found] if comparison.notes else found
+    return [Section("To know", data["notes"]), *found] if data["notes"] else found
 
 
 def write_comparison(comparison: Comparison, out: Path) -> Path:
@@ -125,11 +129,11 @@ def _measures(comparison: Comparison) -> list[str]:
     return [comparison.measure, *(name for name in shared if name != comparison.measure)]
 
 
-def _tests(data: dict[str, Any]) -> Section:
+def _tests(data: dict[str, Any], minus: str) -> Section:
     scale = 100 if data["measure"] == VALID else 1
     rows = [
         [
-            f"{pair['first']} − {pair['second']}",
+            f"{pair['first']}{minus}{pair['second']}",
             str(pair["seeds"]),
             "–" if pair["difference"] is None else f"{scale * pair['difference']:+.2f}",
             "–" if pair["deviation"] is None else f"{scale * pair['deviation']:.2f}",
@@ -172,12 +176,13 @@ def _summary(group: Group, measure: str) -> dict[str, float | None]:
 def _of(values: list[float]) -> dict[str, Any]:
     known = [found for found in values if np.isfinite(found)]
     mean = float(np.mean(known)) if known else None
-    return {"mean": mean, "std": float(np.std(known, ddof=1)) if len(known) > 1 else None, "values": values}
+    deviation = float(np.std(known, ddof=1)) if len(known) > 1 else None
+    return {"mean": mean, "std": deviation, "values": list(map(_number, values))}
 
 
 def _shown(found: dict[str, Any], measure: str) -> str:
     scale = 100 if measure == VALID else 1
-    return mean_std([scale * value for value in found["values"] if np.isfinite(value)])
+    return mean_std([scale * value for value in found["values"] if value is not None])
 
 
 def _plain(found: dict[str, Any]) -> str:

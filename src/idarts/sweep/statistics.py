@@ -22,13 +22,14 @@ class Paired:
 
 
 def paired(first: Sequence[float], second: Sequence[float]) -> Paired:
-    """Compare measurements that belong together, place by place.
+    """Compare measurements that belong together, place by place; a pair that is not finite is none.
 
-    >>> found = paired([3.0, 4.0, 5.0], [1.0, 3.0, 2.0])
+    >>> found = paired([3.0, 4.0, 5.0, float("nan")], [1.0, 3.0, 2.0, 0.0])
     >>> found.pairs, found.mean, found.permutation, round(found.t_test, 4)
     (3, 2.0, 0.25, 0.0742)
     """
     differences = np.array(first, dtype=float) - np.array(second, dtype=float)
+    differences = differences[np.isfinite(differences)]
     number = len(differences)
     if number < 2:
         return Paired(number, float(differences.mean()) if number else float("nan"), None, None, None)

@@ -12,7 +12,8 @@ import zipfile
 import zlib
 from array import array
 from ast import literal_eval
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _CODES = {"|u1": "B", "<i4": "i", "<u4": "I", "<u8": "Q", "<f4": "f"}  # numpy's name → that of `array`
+_HEADER = 1 << 16  # bytes in front of a column's numbers, at most
 _LOCAL_HEADER = 30  # bytes in front of a zip member's name
 
 
@@ -45,21 +47,51 @@ class Columns:
                 self._bytes = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError, zipfile.BadZipFile) as error:
             raise InputError(f"{file} cannot be read as a table ({error}); import it again") from None
+        lengths = {name: self._length(name) for name in self._members}
+        if len(set(lengths.values())) > 1:
+            short, long = (choose(lengths, key=lengths.__getitem__) for choose in (min, max))
+            told = f"{lengths[short]} numbers in {short}, {lengths[long]} in {long}"
+            raise InputError(f"{file} cannot be read as a table ({told}); import it again")
+        self._rows = next(iter(lengths.values()), 0)
+
+    def __len__(self) -> int:
+        return self._rows
 
     def __contains__(self, name: str) -> bool:
         return name in self._members
 
     def __getitem__(self, name: str) -> "array[Any]":
         if name not in self._read:
-            try:
+            with self._damage(name):
                 self._read[name] = _numbers(self._content(self._members[name]))
-            except (KeyError, ValueError, SyntaxError, struct.error) as error:
-                raise InputError(f"{self.file}: column {name} is damaged ({error}); import the table again") from None
         return self._read[name]
 
-    def _content(self, info: zipfile.ZipInfo) -> bytes:
+    def check(self) -> None:
+        """Read all columns against their checksums; none of them is kept."""
+        for name, info in self._members.items():
+            with self._damage(name):
+                _numbers(self._content(info))
+
+    @contextmanager
+    def _damage(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except (KeyError, TypeError, ValueError, SyntaxError, struct.error) as error:
+            raise InputError(f"{self.file}: column {name} is damaged ({error}); import the table again") from None
+
+    def _length(self, name: str) -> int:
+        with self._damage(name):
+            info = self._members[name]
+            start = self._start(info)
+            (length,) = _header(self._bytes[start : start + min(info.file_size, _HEADER)])[1]["shape"]
+            return int(length)
+
+    def _start(self, info: zipfile.ZipInfo) -> int:
         name, extra = struct.unpack_from("<HH", self._bytes, info.header_offset + _LOCAL_HEADER - 4)
-        start = info.header_offset + _LOCAL_HEADER + name + extra
+        return int(info.header_offset + _LOCAL_HEADER + name + extra)
+
+    def _content(self, info: zipfile.ZipInfo) -> bytes:
+        start = self._start(info)
         content = self._bytes[start : start + info.file_size]
         if info.compress_type != zipfile.ZIP_STORED or zlib.crc32(content) != info.CRC:
             raise ValueError("its checksum is wrong")
@@ -81,11 +113,16 @@ def write_columns(file: Path, columns: "Mapping[str, NDArray[Any]]") -> None:
     write_whole(file, content.getvalue())
 
 
-def _numbers(content: bytes) -> "array[Any]":
+def _header(content: bytes) -> tuple[int, Any]:
+    """Where the numbers begin, and what is said of them."""
     if content[:7] != b"\x93NUMPY\x01":
         raise ValueError("no array of numpy")
     start = 10 + struct.unpack_from("<H", content, 8)[0]
-    header = literal_eval(content[10:start].decode("latin1").strip())
+    return start, literal_eval(content[10:start].decode("latin1").strip())
+
+
+def _numbers(content: bytes) -> "array[Any]":
+    start, header = _header(content)
     found = array(_CODES[header["descr"]], content[start:])
     if header["shape"] != (len(found),):
         raise ValueError(f"shape {header['shape']}")

@@ -30,8 +30,12 @@ class Table(ABC):
     """
 
     _scale = 1  # from a stored accuracy to percent
+    _needed: frozenset[str]  # columns
 
     def __init__(self, benchmark: str, columns: Columns) -> None:
+        missing = [name for name in sorted(self._needed) if name not in columns]
+        if missing:
+            raise InputError(f"{columns.file} cannot be read as a table (no column {missing[0]}); import it again")
         self.benchmark = benchmark
         self.columns = columns
 

@@ -26,6 +26,10 @@ _DOWNLOADS = {
 }
 
 
+class NoTableError(InputError):
+    """There is no table, as against one that cannot be read."""
+
+
 def cache_folder() -> Path:
     """Where imported tables are kept: `idarts/tables` in XDG_CACHE_HOME or ~/.cache.
 
@@ -60,48 +64,74 @@ def table_file(name: str, folder: "str | os.PathLike[str] | None" = None) -> Pat
     ...     table_file("nas-bench-201", folder).name
     'nas-bench-201.npz'
     """
+    file = given_file(name, folder)
+    return file if file.suffix == ".npz" else _converted(name, file)
+
+
+def given_file(name: str, folder: "str | os.PathLike[str] | None" = None) -> Path:
+    """The file of a table as it was given: .npz or Parquet.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "nasbench201_tss.parquet").touch()
+    ...     given_file("nas-bench-201", folder).name
+    'nasbench201_tss.parquet'
+    """
     places = list(_places(folder))
     for place in places:
-        if (place / f"{name}.npz").is_file():
-            return place / f"{name}.npz"
-        if (place / PARQUET[name]).is_file():
-            return _converted(name, place / PARQUET[name])
+        for file in (place / f"{name}.npz", place / PARQUET[name]):
+            if file.is_file():
+                return file
     what, where = _DOWNLOADS[name]
     looked = " or ".join(map(str, places))
     target = f" --tables {folder}" if folder is not None else ""
-    raise InputError(
+    raise NoTableError(
         f"no table of {name} in {looked}; get {what} ({where}) and run: idarts table import {what}{target}"
     )
+
+
+def require_folder(folder: "str | os.PathLike[str]") -> Path:
+    """The folder that a person named, which must be there.
+
+    >>> require_folder("no such folder")
+    Traceback (most recent call last):
+    idarts.errors.InputError: the tables' folder no such folder is no folder; name the right one with --tables or \
+IDARTS_TABLES
+    """
+    if not Path(folder).is_dir():
+        raise InputError(f"the tables' folder {folder} is no folder; name the right one with --tables or {VARIABLE}")
+    return Path(folder)
+
+
+def conversion(name: str, parquet: Path) -> Path:
+    """Where the .npz file of a Parquet file is, or will be."""
+    state = parquet.stat()
+    origin = sha256(str(parquet.resolve()).encode()).hexdigest()[:16]
+    version = sha256(f"{_FORMAT} {state.st_size} {state.st_mtime_ns}".encode()).hexdigest()[:16]
+    return cache_folder() / "converted" / f"{name}-{origin}-{version}.npz"
 
 
 def _places(folder: "str | os.PathLike[str] | None") -> Iterable[Path]:
     named = folder if folder is not None else os.environ.get(VARIABLE) or None
     if named is not None:
-        if not Path(named).is_dir():
-            raise InputError(f"the tables' folder {named} is no folder; name the right one with --tables or {VARIABLE}")
-        yield Path(named)
+        yield require_folder(named)
     if folder is None:
         yield cache_folder()
 
 
 def _converted(name: str, parquet: Path) -> Path:
-    state = parquet.stat()
-    origin = sha256(str(parquet.resolve()).encode()).hexdigest()[:16]
-    version = sha256(f"{_FORMAT} {state.st_size} {state.st_mtime_ns}".encode()).hexdigest()[:16]
-    folder = cache_folder() / "converted"
-    file = folder / f"{name}-{origin}-{version}.npz"
+    file = conversion(name, parquet)
     if not file.is_file():
-        _convert(name, parquet, made(folder) / file.name)
-        for old in folder.glob(f"{name}-{origin}-*.npz"):
+        made(file.parent)
+        _convert(name, parquet, file)
+        for old in file.parent.glob(f"{file.stem.rpartition('-')[0]}-*.npz"):  # of an older version
             if old != file:
                 old.unlink(missing_ok=True)
     return file
 
 
 def _convert(name: str, parquet: Path, file: Path) -> None:
-    from idarts.tables.parquet import from_parquet  # noqa: PLC0415 (needs numpy, which a look-up does without)
+    from idarts.tables.parquet import from_parquet, require_benchmark  # noqa: PLC0415 (numpy: look-ups do without)
 
-    found, columns = from_parquet(parquet)
-    if found != name:
-        raise InputError(f"{parquet} holds {found}, expected {name}; give the file its right name")
-    write_columns(file, columns)
+    require_benchmark(name, parquet)
+    write_columns(file, from_parquet(parquet)[1])

@@ -32,6 +32,7 @@ class Table101(Table):
     """Accuracies on CIFAR-10 after 108 epochs; `benchmark` may limit it to the spaces of 1Shot1."""
 
     _scale = 100
+    _needed = frozenset(("hash_high", "hash_low", "vertices", "edges", "ops", "params", "spaces", "test_108"))
 
     def __init__(self, benchmark: str, columns: Columns) -> None:
         super().__init__(benchmark, columns)

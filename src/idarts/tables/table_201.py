@@ -8,6 +8,7 @@ from typing import Any
 
 from idarts.arch import nas_bench_201, parse
 from idarts.errors import InputError
+from idarts.tables.columns import Columns
 from idarts.tables.lookup import Table, decimal
 
 NAME = nas_bench_201.SPACE
@@ -22,6 +23,14 @@ RUNS = "runs"  # seeds with which a cell was trained for 200 epochs
 
 class Table201(Table):
     """Valid and test accuracies on CIFAR-10, CIFAR-100 and ImageNet16-120."""
+
+    _needed = frozenset((RUNS, *(f"{d}_{name}" for d in DATASETS for name in (*ACCURACIES, *COUNTS, *SECONDS))))
+
+    def __init__(self, benchmark: str, columns: Columns) -> None:
+        super().__init__(benchmark, columns)
+        if len(columns) != nas_bench_201.SIZE:
+            told = f"{len(columns)} rows, expected {nas_bench_201.SIZE}"
+            raise InputError(f"{columns.file} cannot be read as a table ({told}); import it again")
 
     @property
     def splits(self) -> dict[str, tuple[str, ...]]:

@@ -26,9 +26,11 @@ from idarts.distributed import (
 )
 from idarts.errors import InputError, NotFiniteError
 from idarts.hypergrad import lean
+from idarts.hypergrad.isolation import random_states, set_random_states
 from idarts.runs import Tell
-from idarts.train.config import TrainConfig
+from idarts.runs.gradients import bounded
 from idarts.train.schedules import average_share, drop_path, rate
+from idarts.train.settings import TrainConfig
 
 PATIENCE = 5  # steps in a row without finite numbers before the training gives up
 
@@ -43,7 +45,7 @@ class Round:
     train_accuracy: float | None
     rate: float
     drop_path: float
-    skipped: int = 0  # steps that moved nothing, because a number was not finite
+    skipped: int = 0  # steps that took no gradient, because a number was not finite
     valid_loss: float | None = None
     valid_accuracy: float | None = None
 
@@ -187,13 +189,7 @@ class Training:
         In float16 the scaler sees to gradients that overflow: it lowers the scale, which is nothing to worry about.
         """
         self.scaler.unscale_(self.optimizer)
-        grads = [parameter.grad for parameter in self.w if parameter.grad is not None]
-        norm = torch.nn.utils.get_total_norm(grads)
-        finite = loss.isfinite() & norm.isfinite()
-        clip = self.settings.weights.clip
-        scale = (clip / (norm + 1e-6)).clamp(max=1.0) if clip else 1.0
-        for grad in grads:
-            grad.copy_(torch.where(finite, grad * scale, 0.0))
+        finite = bounded(self.w, loss, self.settings.weights.clip)
         return loss.isfinite() if self.scaler.is_enabled() else finite
 
     @torch.no_grad()
@@ -251,7 +247,7 @@ class Training:
             "scaler": self.scaler.state_dict(),
             "train": self.train.state_dict(),
             "counts": [self.number, self.step, int(self.bad)],
-            "random": [state for own in _random_states(self.train.device) for state in gathered(own)],
+            "random": [gathered(own) for own in random_states([self.train.device])],  # drop-path draws on the device
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -268,7 +264,8 @@ class Training:
         self.number, self.step, bad = state["counts"]
         self.bad.fill_(bad)
         self._keep_buffers()
-        _set_random_states(self.train.device, state["random"])
+        if len(state["random"][0]) == world():  # with more ranks than then, or fewer, all go on as they began
+            set_random_states([self.train.device], [states[rank()] for states in state["random"]])
 
 
 @torch.no_grad()
@@ -291,17 +288,3 @@ def evaluate(net: nn.Module, batches: Batches) -> tuple[float, float]:
         sums.append(torch.stack([cross_entropy(logits, labels, reduction="sum").double(), right.double(), count]))
     loss, right, count = all_sum(torch.stack(sums).sum(dim=0)).tolist()
     return loss / count, right / count
-
-
-def _random_states(device: torch.device) -> list[Tensor]:
-    """Of the CPU and of the device: drop-path draws on the latter."""
-    states = [torch.get_rng_state()]
-    return states if device.type == "cpu" else [*states, torch.get_device_module(device).get_rng_state(device)]
-
-
-def _set_random_states(device: torch.device, states: list[Tensor]) -> None:
-    """This rank's, of the CPU and of the device; with another number of ranks than then, all go on as they began."""
-    if len(states) == (1 if device.type == "cpu" else 2) * world():
-        torch.set_rng_state(states[rank()].cpu())
-        if device.type != "cpu":
-            torch.get_device_module(device).set_rng_state(states[world() + rank()].cpu(), device)

@@ -13,19 +13,18 @@ from torch import nn
 
 from idarts import runs
 from idarts._version import __version__
-from idarts.arch import Architecture, parse, to_data
+from idarts.arch import Architecture, as_text, parse, to_data
 from idarts.data import Augment, Batches, ImageData, load, split
 from idarts.data.record import take
 from idarts.distributed import on_first, rank, share, world
-from idarts.errors import InputError
+from idarts.errors import InputError, require_known
 from idarts.runs import Job, Options, device_named, named
-from idarts.search.config import changed
-from idarts.search.logbook import as_text
+from idarts.runs.settings import changed
 from idarts.spaces import Choice, ChoiceSupernet, Macro, count, derive, network
 from idarts.spaces.networks import resolve
-from idarts.train.config import TrainConfig
 from idarts.train.loop import Round, Training, evaluate
 from idarts.train.presets import PRESETS
+from idarts.train.settings import TrainConfig
 
 AUGMENTED = 16  # pixels from which images are cropped and flipped unless told otherwise
 
@@ -74,8 +73,8 @@ def train(
     >>> result.accuracy > 0.1, len(result.rounds)
     (True, 3)
     """
-    if preset is not None and preset not in PRESETS:
-        raise InputError(f"unknown preset {preset!r}; there are {', '.join(PRESETS)}")
+    if preset is not None:
+        require_known("preset", preset, PRESETS)
     config: TrainConfig = changed(TrainConfig(), PRESETS.get(preset or "", {}))
     config = changed(config, {**settings, "architecture": _words(what), "data": _source(data)})
     folder = Path(out) if out is not None else Path("runs", run_name(what, config))
@@ -232,6 +231,8 @@ def _augment(data: ImageData, settings: TrainConfig) -> Augment:
     if settings.cutout > side:
         raise InputError(f"cutout is {settings.cutout}, but images have {side} pixels; give a smaller square, or 0")
     crop = settings.crop if settings.crop is not None else 4 if large else 0
+    if crop > side:
+        raise InputError(f"crop is {crop}, but images have {side} pixels; give a smaller padding, or 0")
     return Augment(crop, large if settings.flip is None else settings.flip, settings.cutout)
 
 

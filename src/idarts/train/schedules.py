@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from idarts.train.config import SLOW_EPOCHS, Weights
+from idarts.train.settings import SLOW_EPOCHS, Weights
 
 
 def rate(weights: Weights, epoch: float, epochs: int) -> float:

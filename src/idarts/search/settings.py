@@ -3,16 +3,13 @@
 What stands below a setting is its explanation, in `idarts search --help`, too.
 """
 
-import difflib
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal, get_args, get_origin
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
 
-from idarts.errors import InputError
+from idarts.errors import InputError, require_known
 from idarts.hypergrad import FirstOrder, Method, Neumann
+from idarts.runs.settings import Joint, Precision, Rules, at_least, changed, check, is_share, or_none, positive
 
-Precision = Literal["float32", "bfloat16", "float16"]
-Joint = Literal["local", "synchronised"]
 Relaxed = Literal["softmax", "gumbel", "dirichlet", "uniform", "partial-channels"]
 
 
@@ -72,9 +69,9 @@ class Hypergradient:
 
     def method(self, rate: float) -> Method:
         """The method of the bilevel core, at the weights' present learning rate."""
-        if self.order == "first":
-            return FirstOrder()
         step = rate if self.step == "rate" else self.step
+        if self.order == "first" or step == 0:  # a learning rate that has fallen to 0 leaves no implicit part
+            return FirstOrder()
         return Neumann(self.terms, step, damping=self.damping, curvature=self.curvature, products=self.products)
 
 
@@ -196,6 +193,15 @@ class Config:
             if wrong:
                 raise InputError(told)
 
+    @property
+    def batches_a_round(self) -> int:
+        """Of the training data: T, and one more where the hypergradient looks at the training loss, too.
+
+        >>> Config().batches_a_round, Config(hypergradient=Hypergradient("first")).batches_a_round
+        (5, 4)
+        """
+        return self.inner_steps + (self.hypergradient.order == "implicit")
+
     def to_data(self) -> dict[str, Any]:
         """JSON types only, for a run's record.
 
@@ -235,82 +241,11 @@ def config(method: str = "idarts", **changes: Any) -> Config:
     >>> config(alpha={"rate": 0.01}).alpha.rate
     0.01
     """
-    if method not in METHODS:
-        raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
+    require_known("method", method, METHODS)
     result = Config()
     for layer in (METHODS[method], changes):
         result = changed(result, layer)
     return result
-
-
-def changed(settings: Any, changes: dict[str, Any]) -> Any:
-    """Settings with some of them changed; an unknown name's nearest neighbour is named.
-
-    >>> changed(Config(), {"rounds": 7}).rounds
-    7
-    """
-    values: dict[str, Any] = {}
-    for name, value in changes.items():
-        if name not in settings.__dataclass_fields__:
-            near = difflib.get_close_matches(name, settings.__dataclass_fields__, n=1)
-            known = f"did you mean {near[0]}?" if near else f"there are {', '.join(settings.__dataclass_fields__)}"
-            raise InputError(f"unknown setting {name!r}; {known}")
-        values[name] = changed(getattr(settings, name), value) if isinstance(value, dict) else value
-    return replace(settings, **values)
-
-
-def dotted(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Groups as dotted names.
-
-    >>> dotted({"batch": 8, "weights": {"rate": 0.1}})
-    {'batch': 8, 'weights.rate': 0.1}
-    """
-    found: dict[str, Any] = {}
-    for name, value in settings.items():
-        found |= dotted(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return found
-
-
-# What is expected → whether a value is so, and which settings must be.
-Rules = Mapping[str, tuple[Callable[[Any], bool], str]]
-
-
-def check(settings: Any, rules: Rules, prefix: str = "") -> None:
-    """Refuse a value that breaks a rule, or is none of those that a setting can have; groups are looked at, too.
-
-    >>> check(Selection("best"), {})
-    Traceback (most recent call last):
-    idarts.errors.InputError: rule is 'best', expected one of argmax, best-of, perturbation, trials
-    """
-    for part in fields(settings):
-        name, value = f"{prefix}{part.name}", getattr(settings, part.name)
-        if is_dataclass(value):
-            check(value, rules, f"{name}.")
-        expected = [rule for rule, (good, names) in rules.items() if name in names.split() and not good(value)]
-        if get_origin(part.type) is Literal and value not in get_args(part.type):
-            expected.append(f"one of {', '.join(get_args(part.type))}")
-        if expected:
-            raise InputError(f"{name} is {value!r}, expected {expected[0]}")
-
-
-def at_least(bound: float, kind: type = float) -> Callable[[Any], bool]:
-    """Whether a value is a number, or a whole one, and not below a bound."""
-    allowed = (int,) if kind is int else (int, float)
-    return lambda value: isinstance(value, allowed) and not isinstance(value, bool) and value >= bound
-
-
-def is_share(value: Any) -> bool:
-    """A number from 0 to below 1."""
-    return at_least(0)(value) and value < 1
-
-
-def or_none(good: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """The same rule for a setting that can be left out."""
-    return lambda value: value is None or good(value)
-
-
-def _positive(value: Any) -> bool:
-    return at_least(0)(value) and value > 0
 
 
 _RULES: Rules = {
@@ -324,20 +259,21 @@ _RULES: Rules = {
     "a number of at least 0": (
         at_least(0),
         "weights.rate weights.last_rate weights.decay weights.clip alpha.rate alpha.decay hypergradient.damping "
-        "selection.rate checkpoint_minutes",
+        "selection.rate cost.weight checkpoint_minutes",
     ),
     "a number from 0 to below 1": (is_share, "weights.momentum"),
     "two numbers from 0 to below 1": (
         lambda value: isinstance(value, tuple | list) and len(value) == 2 and all(map(is_share, value)),
         "alpha.betas",
     ),
-    "a positive number, or none": (or_none(_positive), "epochs minutes gradient_evaluations"),
+    "a positive number, or none": (or_none(positive), "epochs minutes gradient_evaluations cost.target"),
+    "a positive number": (positive, "cost.tolerance"),
     "a positive number, auto or rate": (
-        lambda value: value in ("auto", "rate") or _positive(value),
+        lambda value: value in ("auto", "rate") or positive(value),
         "hypergradient.step",
     ),
-    "a share between 0 and 1, or official": (
-        lambda value: value == "official" or (is_share(value) and value > 0),
+    "a share between 0 and 1, official, or none": (
+        or_none(lambda value: value == "official" or (is_share(value) and value > 0)),
         "valid",
     ),
     f"one of {', '.join(get_args(Relaxed))}, or none": (or_none(get_args(Relaxed).__contains__), "weights.relaxation"),

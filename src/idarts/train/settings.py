@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from idarts.errors import InputError
-from idarts.search.config import Joint, Precision, Rules, at_least, check, is_share, or_none
+from idarts.runs.settings import Joint, Precision, Rules, at_least, check, is_share, or_none
 
 Schedule = Literal["cosine", "linear", "linear-slow-end"]
 
