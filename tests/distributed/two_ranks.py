@@ -24,6 +24,7 @@ from idarts.hypergrad import (
     lift,
 )
 from idarts.search import Search, config
+from idarts.search.round import replayed
 from idarts.search.streams import Piece, TensorBatches
 from idarts.search.trials import Trial
 from idarts.spaces import network, space
@@ -119,8 +120,8 @@ def tried():
     work = begun("idarts", selection={"rule": "trials", "samples": 4, "steps": 2, "batches": 1})
     macro = space("nas-bench-201").macro.changed(depth=1, channels=4, classes=3, image=8)
     work.build = lambda architecture: lean(network(architecture, macro, in_channels=1)).double()
-    batches = [[next(stream) for _ in range(4)] for stream in (work.train, work.valid)]
-    trial = Trial(work.build, *batches, cross_entropy, rate=0.05, seed=3)
+    valid = [next(work.valid) for _ in range(4)]
+    trial = Trial(work.build, replayed(work.train), valid, cross_entropy, rate=0.05, seed=3)
     with joint_statistics(True):
         return {"loss": trial(work.current(), 4), "selected": str(work.select()), "cost": work.gradient_evaluations}
 
