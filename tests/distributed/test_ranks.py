@@ -97,6 +97,12 @@ def test_a_training_on_two_ranks_is_that_of_one_process(found):
     assert first["seen"] == second["seen"] == pytest.approx(alone["seen"], rel=1e-5)
 
 
+def test_ranks_go_by_one_clock(found):
+    _, first, second = found
+    assert first["timed"]["steps"] == second["timed"]["steps"] > 3
+    assert torch.equal(first["timed"]["w"], second["timed"]["w"])
+
+
 def test_candidates_are_tried_by_two_ranks_as_by_one(found):
     alone, first, second = (part["tried"] for part in found)
     assert first == second

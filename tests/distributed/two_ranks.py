@@ -2,6 +2,8 @@
 
 import os
 import sys
+import time
+from contextlib import suppress
 
 import torch
 from torch import nn
@@ -168,6 +170,21 @@ def tampered():
     return None
 
 
+def timed():
+    """A budget of minutes, which the rate follows, on ranks of which one is slower: after how many weight steps."""
+    work = begun("idarts", minutes=0.02, rounds=10**6, weights={"warmup": 10**6})
+    plain = work.loss
+
+    def slow(outputs, targets):
+        time.sleep(0.02 * rank())
+        return plain(outputs, targets)
+
+    work.loss = slow
+    with suppress(InputError):  # it ends in the warm-up
+        list(work.rounds())
+    return {"steps": work.weight_steps, "w": torch.cat([w.detach().reshape(-1) for w in work.w])}
+
+
 def refused():
     def fail():
         raise InputError("the folder is in use")
@@ -201,6 +218,7 @@ def main(path):
             found["local search"] = search("idarts", seed=rank(), distributed="local", batch_norm="local")
             found["half search"] = search("idarts", precision="bfloat16", rounds=1)
             found["tampered"], found["refused"], found["flags"] = tampered(), refused(), any_of(rank() == 1, False)
+            found["timed"] = timed()
             found["nan"] = [nan_on_one(mode) for mode in ("synchronised", "local")]
         else:
             halves = [estimates(False, (piece, 2), ALONE) for piece in (0, 1)]

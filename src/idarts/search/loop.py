@@ -107,14 +107,14 @@ class Search:
             started = time.monotonic()
             with self._statistics():
                 self._weight_step()
-            self.seconds += time.monotonic() - started
+            self._spend(time.monotonic() - started)
         while self.number < self.total and self.used() < 1:
             started = time.monotonic()
             with self._statistics():
                 seen = torch.stack([self._weight_step() for _ in range(self.settings.inner_steps)]).mean(dim=0)
                 self.number += 1
                 found = self._alpha_step(seen)
-            self.seconds += time.monotonic() - started
+            self._spend(time.monotonic() - started)
             self._meet()
             yield found
         if not self.number:
@@ -126,10 +126,13 @@ class Search:
     def _statistics(self) -> AbstractContextManager[None]:
         return joint_statistics(self.settings.batch_norm == "synchronised")
 
+    def _spend(self, seconds: float) -> None:
+        """All ranks go by one clock: budget and learning rate hang on it."""
+        self.seconds += float(all_mean(torch.tensor(seconds, dtype=torch.float64)))
+
     def _meet(self) -> None:
         """Between rounds all ranks hold the same state, so that the first one's is everybody's."""
         mean_buffers([self.net])
-        self.seconds = float(all_mean(torch.tensor(self.seconds, dtype=torch.float64)))
         require_same({"α": self.a, "w": self.w}, f"after round {self.number}")
 
     def state_dict(self) -> dict[str, Any]:
