@@ -42,11 +42,11 @@ def require_known(what: str, name: object, names: Iterable[str]) -> None:
 def nearest(name: object, names: Iterable[str], otherwise: str | None = None) -> str:
     """What to say of a name that is none of these: the one that was meant, or else all of them.
 
-    >>> nearest("smok", ["smoke", "cpu"]), nearest("gpus", ["smoke", "tiny"])
-    ('did you mean smoke?', 'there are smoke, tiny')
+    >>> nearest("smok", ["smoke", "cpu"]), nearest("gpu", ["smoke", "cpu"])
+    ('did you mean smoke?', 'there are smoke, cpu')
     """
     names = list(names)
-    close = get_close_matches(str(name)[:100], names, n=1)
+    close = get_close_matches(str(name)[:100], names, n=1, cutoff=0.7)
     return f"did you mean {close[0]}?" if close else otherwise or f"there are {', '.join(names)}"
 
 
