@@ -223,6 +223,15 @@ def test_a_gradient_that_is_not_finite_is_left_out_too(parts):
     assert all(parameter.isfinite().all() for parameter in search.w)
 
 
+def test_going_back_forgets_the_curvature_that_was_seen_since(parts):
+    search = begin(parts, rounds=1)
+    state = search.state_dict()
+    assert len(list(search.rounds())) == 1
+    assert search.spectrum is not None
+    search.load_state_dict(state)
+    assert search.spectrum is None
+
+
 def test_a_learning_rate_that_ends_at_zero_is_no_error(parts):
     found = list(begin(parts, "darts", rounds=3, weights={"last_rate": 0.0}).rounds())
     assert found[-1].rate == 0.0

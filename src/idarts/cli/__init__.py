@@ -116,7 +116,7 @@ def _run(arguments: list[str]) -> None:
 def _parser(command: str | None, arguments: list[str]) -> "ArgumentParser":
     from jsonargparse import ArgumentParser  # noqa: PLC0415 (keeps `import idarts` and `--version` quick)
 
-    from idarts.cli.help import Help  # noqa: PLC0415
+    from idarts.cli.help import Help  # noqa: PLC0415 (brings jsonargparse, too)
 
     parser = ArgumentParser(
         prog="idarts",

@@ -115,7 +115,7 @@ def _add_import(parser: ArgumentParser) -> None:
 def _import(args: Namespace) -> None:
     from rich.progress import Progress  # noqa: PLC0415 (this and the next are slow to import, and only for here)
 
-    from idarts.tables import import_table  # noqa: PLC0415
+    from idarts.tables import import_table  # noqa: PLC0415 (see above)
 
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:

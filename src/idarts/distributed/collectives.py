@@ -114,7 +114,7 @@ def _rows(mine: Tensor) -> Tensor:
     matrix: Tensor = mine.new_zeros(world(), len(mine)).index_copy(
         0, torch.tensor([rank()], device=mine.device), mine.unsqueeze(0)
     )
-    total: Tensor = _Sum.apply(matrix)  # type: ignore[no-untyped-call]
+    total: Tensor = _Sum.apply(matrix)  # type: ignore[no-untyped-call] # torch's `apply` has no types
     return total
 
 

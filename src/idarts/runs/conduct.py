@@ -1,7 +1,6 @@
 """Some work, from its first round to its result: logged, checkpointed, stopped by signals, gone on with."""
 
 import json
-import math
 import signal
 import time
 import warnings
@@ -17,7 +16,7 @@ from idarts.distributed import any_of, joined, on_first, rank, restarted, wait_f
 from idarts.errors import IdartsError, InputError, NotFiniteError
 from idarts.runs import checkpoint
 from idarts.runs.events import watch_events
-from idarts.runs.folder import as_json, claimed, clear, read_config, read_log
+from idarts.runs.folder import as_json, claimed, clear, finite, read_config, read_log
 
 
 class Work(Protocol):
@@ -161,17 +160,12 @@ def _on_record(job: Job, out: Path) -> Iterator[Callable[[Any], None]]:
     with (out / "metrics.jsonl").open("a") as file, watch_events(out) as events:
 
         def record(found: Any) -> None:
-            entry = {name: _number(value) for name, value in job.entry(found).items()}
+            entry = finite(job.entry(found))
             file.write(json.dumps({**entry, "seconds": round(time.monotonic() - started, 3)}) + "\n")
             file.flush()
             events(found, job.work)
 
         yield record
-
-
-def _number(value: Any) -> Any:
-    """JSON knows no number that is not finite."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _save(job: Job, out: Path) -> None:

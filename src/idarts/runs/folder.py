@@ -120,13 +120,17 @@ def read_log(out: Path) -> list[dict[str, Any]]:
 
 def as_json(data: dict[str, Any]) -> bytes:
     """What a file of the folder holds, for people to read, too."""
-    return (json.dumps(_finite(data), indent=1, allow_nan=False) + "\n").encode()
+    return (json.dumps(finite(data), indent=1, allow_nan=False) + "\n").encode()
 
 
-def _finite(data: Any) -> Any:
-    """JSON has no word for what is not finite but null."""
+def finite(data: Any) -> Any:
+    """The same data with null for numbers that are not finite: JSON has no other word for them.
+
+    >>> finite({"loss": float("nan"), "losses": (1.0, float("inf"))})
+    {'loss': None, 'losses': [1.0, None]}
+    """
     if isinstance(data, dict):
-        return {name: _finite(value) for name, value in data.items()}
+        return {name: finite(value) for name, value in data.items()}
     if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
+        return [finite(value) for value in data]
     return None if isinstance(data, float) and not math.isfinite(data) else data

@@ -158,6 +158,7 @@ class Search:
             raise InputError(f"this is no state of a search: it lacks {', '.join(sorted(missing))}")
         for name, part in self._parts().items():
             part.load_state_dict(state[name])
+        self.spectrum = None
         if state["spectrum"] is not None:
             vector, eigenvalue, age = state["spectrum"]
             self.spectrum = Spectrum(vector.to(self.w[0].device), eigenvalue.to(self.w[0].device), age)
@@ -248,9 +249,9 @@ class Search:
         """One Adam step by the hypergradient on one training and one validation batch."""
         self.net.relaxation = relaxed(self.net, self.settings, None, self.used())
         # First order does not look at L1: it gets the batch of L2, and no training batch is drawn in vain.
-        valid = next(self.valid)
-        train_ = next(self.train) if self.settings.hypergradient.order == "implicit" else valid
-        inner = lift(self.net, self.loss, train_, self.w, self.a)
+        outer_batch = next(self.valid)
+        inner_batch = next(self.train) if self.settings.hypergradient.order == "implicit" else outer_batch
+        inner = lift(self.net, self.loss, inner_batch, self.w, self.a)
         seen: list[Tensor] = []
 
         def watched(outputs: Any, targets: Any) -> Tensor:
@@ -258,7 +259,7 @@ class Search:
             seen.append(judged(loss, outputs, targets))
             return loss
 
-        outer = lift(self.net, watched, valid, self.w, self.a)
+        outer = lift(self.net, watched, outer_batch, self.w, self.a)
         method = self.settings.hypergradient.method(self.rate())
         estimate = hypergradient(inner, outer, self.w, self.a, method, spectrum=self.spectrum, averaging=self.averaging)
         for device in {torch.device("cpu"), self.a[0].device}:
