@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 
 from idarts.data import ImageData, load, split
 from idarts.tables import Table, table
-from idarts.train import train
+from idarts.training import train
 
 REDUCED = {"depth": 1, "channels": 8, "batch": 64, "crop": 2}
 IMAGE, IMAGES = 16, 5000

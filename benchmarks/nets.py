@@ -10,7 +10,7 @@ from functools import reduce
 import torch
 from torch import Tensor, nn
 
-from idarts.hypergrad.layers import avg_pool2d, batch_norm, conv2d, relu
+from idarts.layers.lean import avg_pool2d, batch_norm, conv2d, relu
 
 EDGES = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))  # from node, to node
 SKIP, CONV1, CONV3, POOL = 1, 2, 3, 4  # the columns of α; 0 is the zero operation

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
+from idarts.engine.settings import change
 from idarts.hypergrad import FirstOrder, Method, Neumann, hypergradient, lift
-from idarts.runs.settings import changed
-from idarts.search import Search
-from idarts.search.presets import PRESETS
-from idarts.search.relaxations import relaxed
-from idarts.search.run import RunConfig, _prepare
+from idarts.searching import Search
+from idarts.searching.presets import PRESETS
+from idarts.searching.relaxations import relaxed
+from idarts.searching.run import RunConfig, _prepare
 
 METHODS: dict[str, Method] = {
     "first order": FirstOrder(),
@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    settings: RunConfig = changed(changed(RunConfig(), PRESETS["cpu"]), {"seed": args.seed})
+    settings: RunConfig = change(change(RunConfig(), PRESETS["cpu"]), {"seed": args.seed})
     search, _ = _prepare(settings)
     rounds, report = search.rounds(), []
     for number in (1, 75):

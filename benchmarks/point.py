@@ -9,7 +9,7 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from idarts.hypergrad import Estimate, Method, Spectrum, hypergradient, lift
-from idarts.hypergrad.layers import lean
+from idarts.layers.lean import lean
 from nets import BATCH, CLASSES, SIZE, Plain
 from peers import Task
 

@@ -27,9 +27,9 @@ from torch.nn.functional import cosine_similarity, cross_entropy
 
 from idarts.data import Batches, load, split
 from idarts.data.record import Images
-from idarts.distributed import joined, rank, share, traffic
+from idarts.engine.ranks import joined, rank, share, traffic
 from idarts.hypergrad import Neumann, hypergradient, lift
-from idarts.search import Search, config
+from idarts.searching import Search, config
 from idarts.spaces import Supernet, space
 from measure import fastest
 

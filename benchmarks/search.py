@@ -28,11 +28,11 @@ from torch.nn.functional import cosine_similarity, cross_entropy, pad
 from torch.utils.data import DataLoader, Dataset
 
 from idarts.data import CIFAR, Batches, Images, load, split
+from idarts.engine.events import watch_events
 from idarts.errors import DivergenceWarning
 from idarts.hypergrad import Neumann, hypergradient, lift
-from idarts.runs.events import watch_events
-from idarts.search import Config, Round, Search, config
-from idarts.search.logbook import Logbook
+from idarts.searching import Config, Round, Search, config
+from idarts.searching.logbook import Logbook
 from idarts.spaces import Macro
 from idarts.spaces.nas_bench_201_supernet import NasBench201Supernet
 from measure import fastest, peak_bytes

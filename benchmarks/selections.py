@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from idarts.arch import as_text
-from idarts.runs import checkpoint, read_config
-from idarts.runs.settings import changed
-from idarts.search import Search
-from idarts.search.run import RunConfig, _prepare
+from idarts.engine import checkpoint, read_config
+from idarts.engine.settings import change
+from idarts.searching import Search
+from idarts.searching.run import RunConfig, _prepare
 from idarts.tables import table
 
 COLUMNS = ("run", "seed", "rule", "cell", "cifar10_test", "cifar100_test", "imagenet16_test")
@@ -24,7 +24,7 @@ def standing(run: Path, rule: str) -> Search:
     """A search where it ended, with another rule to select by."""
     settings: dict[str, Any] = {name: value for name, value in read_config(run).items() if name != "choices"}
     settings["selection"] |= {"rule": rule}
-    search, _ = _prepare(changed(RunConfig(), settings))
+    search, _ = _prepare(change(RunConfig(), settings))
     found = checkpoint.latest(run / "checkpoints")
     assert found is not None, f"{run} has no checkpoint"
     search.load_state_dict(found[1])

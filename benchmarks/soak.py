@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 
-from idarts.runs.settings import changed
-from idarts.search.loop import Search
-from idarts.search.presets import PRESETS
-from idarts.search.round import Round
-from idarts.search.run import RunConfig, run
+from idarts.engine.settings import change
+from idarts.searching.loop import Search
+from idarts.searching.presets import PRESETS
+from idarts.searching.round import Round
+from idarts.searching.run import RunConfig, run
 
 TOLERANCE = 2.0  # per cent
 WARMUP = 0.2  # share of the rounds
@@ -39,7 +39,7 @@ def open_files() -> int:
 def soak(rounds: int) -> dict[str, Any]:
     """Readings after every round, of memory and of files."""
     tiny = {"rounds": rounds, "channels": 4, "batch": 8, "depth": 1, "inner_steps": 12, "checkpoint_rounds": 50}
-    settings: RunConfig = changed(changed(RunConfig(), PRESETS["smoke"]), tiny)
+    settings: RunConfig = change(change(RunConfig(), PRESETS["smoke"]), tiny)
     memory: list[int] = []
     files: list[int] = []
 

@@ -2,10 +2,10 @@
 
 Run `python benchmarks/training.py`. DARTS_V2 with 16 channels and 8 cells on batches of 64 random 32-pixel images, with
 drop-path, clipping and SGD. The plain one is written below: a module for every operation, contiguous images, ready-made
-batches. Ours is `idarts.train.Training` as a whole: batches are made from pixels, cropped, flipped and cut, steps that
-are not finite would be skipped. All of it in one process and one thread, in interleaved rounds; the least CPU time of
-each counts, which on a machine that others use, too, says more than the clock. Both networks get the same weights first
-and must give the same logits.
+batches. Ours is `idarts.training.Training` as a whole: batches are made from pixels, cropped, flipped and cut, steps
+that are not finite would be skipped. All of it in one process and one thread, in interleaved rounds; the least CPU
+time of each counts, which on a machine that others use, too, says more than the clock. Both networks get the same
+weights first and must give the same logits.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from torch.nn.functional import cross_entropy
 from idarts.arch import Cell, parse
 from idarts.data import Augment, Batches, load
 from idarts.spaces import network
-from idarts.train import TrainConfig, Training
+from idarts.training import TrainConfig, Training
 from measure import Run
 
 CHANNELS, DEPTH, BATCH, IMAGE, DROP_PATH = 16, 8, 64, 32, 0.2

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from idarts.arch import convert
-from idarts.runs.settings import changed
-from idarts.search import Search
-from idarts.search.presets import PRESETS
-from idarts.search.round import Round
-from idarts.search.run import RunConfig, _prepare
+from idarts.engine.settings import change
+from idarts.searching import Search
+from idarts.searching.presets import PRESETS
+from idarts.searching.round import Round
+from idarts.searching.run import RunConfig, _prepare
 from idarts.tables import table
 
 COLUMNS = ("setting", "seed", "cell", "cifar10_test", "cifar100_test", "imagenet16_test", "gradient_evaluations")
@@ -79,11 +79,11 @@ VARIANTS: dict[str, Callable[[Search], None]] = {
 }
 
 
-def searched(change: Callable[[Search], None], seed: int, rounds: int | None) -> dict[str, Any]:
-    settings: RunConfig = replace(changed(RunConfig(), PRESETS["cpu"]), seed=seed)
+def searched(adapt: Callable[[Search], None], seed: int, rounds: int | None) -> dict[str, Any]:
+    settings: RunConfig = replace(change(RunConfig(), PRESETS["cpu"]), seed=seed)
     settings = replace(settings, rounds=rounds or settings.rounds)
     search, _ = _prepare(settings)
-    change(search)
+    adapt(search)
     for _ in search.rounds():
         pass
     cell = search.current()

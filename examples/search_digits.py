@@ -15,11 +15,11 @@ from rich.table import Table
 
 from idarts.arch import Architecture, nas_bench_201, parse
 from idarts.cli.progress import Progress
-from idarts.report import write_report
-from idarts.search.run import RunConfig, run
-from idarts.search.settings import Alpha
+from idarts.pages import write_report
+from idarts.searching.run import RunConfig, run
+from idarts.searching.settings import Alpha
 from idarts.spaces import count
-from idarts.train import train
+from idarts.training import train
 
 RESIDUAL = "|nor_conv_3x3~0|+|none~0|nor_conv_3x3~1|+|skip_connect~0|none~1|skip_connect~2|"
 CHANNELS, EPOCHS = 16, 30

@@ -12,10 +12,10 @@ from idarts._version import __version__
 from idarts.errors import IdartsError, InputError, NotDifferentiableError, NotFiniteError
 
 if TYPE_CHECKING:
-    from idarts.export import load
     from idarts.hypergrad import hypergradient
-    from idarts.search import search
+    from idarts.searching import search
     from idarts.spaces import Choice, derive, space
+    from idarts.training import evaluate, export, load, predict, train
 
 __all__ = [
     "Choice",
@@ -25,25 +25,32 @@ __all__ = [
     "NotFiniteError",
     "__version__",
     "derive",
+    "evaluate",
+    "export",
     "hypergradient",
     "load",
+    "predict",
     "search",
     "space",
+    "train",
 ]
 
-# What needs torch is imported when it is asked for: `idarts --help` and `idarts arch list` do without.
+# Imported on first use, because these need torch: `idarts --help` and `idarts arch list` do not.
 _LAZY = {
     "hypergradient": "idarts.hypergrad",
-    "load": "idarts.export",
+    "search": "idarts.searching",
     "Choice": "idarts.spaces",
     "derive": "idarts.spaces",
     "space": "idarts.spaces",
+    "evaluate": "idarts.training",
+    "export": "idarts.training",
+    "load": "idarts.training",
+    "predict": "idarts.training",
+    "train": "idarts.training",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name == "search":  # a sub-package that can be called
-        return import_module("idarts.search")
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'idarts' has no attribute {name!r}")

@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 import pytest
 
 from idarts.arch import Architecture, draw, drawing, parse, registry
-from idarts.arch.gallery import page, write_gallery
 from idarts.arch.rules import SPACES
 from idarts.errors import InputError
+from idarts.pages.gallery import page, write_gallery
 
 pytest.importorskip("pygraphviz", reason="needs pygraphviz (idarts[draw])")
 

@@ -5,8 +5,8 @@ import stat
 
 import pytest
 
-from idarts.arch.files import write_whole
 from idarts.errors import InputError
+from idarts.files import write_whole
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])

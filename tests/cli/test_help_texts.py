@@ -11,11 +11,11 @@ import pytest
 
 from idarts.cli import main
 from idarts.cli.doctor import required_modules
-from idarts.runs.settings import dotted
-from idarts.search.run import RunConfig
-from idarts.search.settings import METHODS
+from idarts.engine.settings import dotted
+from idarts.searching.run import RunConfig
+from idarts.searching.settings import METHODS
 from idarts.spaces import space
-from idarts.train.settings import TrainConfig
+from idarts.training.settings import TrainConfig
 
 
 def shown(capsys, *arguments):

@@ -17,7 +17,7 @@ from rich.console import Console
 from idarts.arch import Architecture, parse, sample
 from idarts.cli.progress import Progress, cell_text
 from idarts.data import Batches, load, split
-from idarts.search import Round, Search, config
+from idarts.searching import Round, Search, config
 from idarts.spaces import space
 
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"  # the cursor

@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from idarts.cli import main, search
+from idarts.engine import Interrupted
+from idarts.engine.settings import change
 from idarts.errors import InputError
-from idarts.runs import Interrupted
-from idarts.runs.settings import changed
-from idarts.search.presets import PRESETS
-from idarts.search.run import RunConfig
-from idarts.search.settings import METHODS, Config, Cost, Selection, config
+from idarts.searching.presets import PRESETS
+from idarts.searching.run import RunConfig
+from idarts.searching.settings import METHODS, Config, Cost, Selection, config
 
 
 @pytest.fixture(autouse=True)
@@ -66,12 +66,12 @@ def as_data(settings):
 @pytest.mark.parametrize("name", ["file.yaml", "file.json"])
 def test_a_method_in_a_file_is_that_method(name, written, settings):
     found = settings("search", "--config", written(name, method="darts", batch=8))
-    assert as_run(found) == as_data(changed(RunConfig(method="darts", batch=8), METHODS["darts"]))
+    assert as_run(found) == as_data(change(RunConfig(method="darts", batch=8), METHODS["darts"]))
 
 
 def test_a_preset_in_a_file_is_that_preset(written, settings):
     found = settings("search", "--config", written(preset="smoke", rounds=7))
-    assert as_run(found) == as_data(changed(changed(RunConfig(), PRESETS["smoke"]), {"rounds": 7}))
+    assert as_run(found) == as_data(change(change(RunConfig(), PRESETS["smoke"]), {"rounds": 7}))
     trained = settings("train", "--config", written(preset="nas-bench-201-12"))
     assert (trained["epochs"], trained["weights"]["rate"]) == (12, 0.1)
 
@@ -92,7 +92,7 @@ def test_a_method_is_not_typed_over_another_ones_full_record(written, settings, 
 
 
 def test_a_full_record_stands_above_its_method_and_is_resumed_exactly(written, settings):
-    begun = changed(RunConfig(method="darts", seed=4), {"hypergradient": {"terms": 1}, "alpha": {"betas": (0.1, 0.2)}})
+    begun = change(RunConfig(method="darts", seed=4), {"hypergradient": {"terms": 1}, "alpha": {"betas": (0.1, 0.2)}})
     assert begun.inner_steps == 4  # darts has 1
     file = written("run/config.json", **as_data(begun), choices={})
     folder = file.removesuffix("/config.json")
@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path, refused):
 )
 def test_values_that_cannot_be_are_refused_when_settings_are_made(group, name, value):
     with pytest.raises(InputError) as error:
-        changed(RunConfig(), {group: {name: value}} if group else {name: value})
+        change(RunConfig(), {group: {name: value}} if group else {name: value})
     option = f"{group}.{name}" if group else name
     assert str(error.value).startswith(f"{option} is {value!r}, expected ")
 
@@ -208,7 +208,7 @@ def test_what_cannot_work_together_is_refused_with_what_to_use(method, changes, 
 def test_methods_and_presets_stand():
     for method in METHODS:
         for preset in PRESETS.values():
-            assert changed(changed(RunConfig(), preset), METHODS[method])
+            assert change(change(RunConfig(), preset), METHODS[method])
     assert config(weights={"relaxation": "uniform"}).weights.relaxation == "uniform"
     assert Config(selection=Selection(samples=1)).selection.samples == 1
 

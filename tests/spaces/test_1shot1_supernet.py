@@ -14,9 +14,9 @@ from idarts.arch.rules import NAS_BENCH_1SHOT1_PARENTS as PARENTS
 from idarts.errors import InputError
 from idarts.hypergrad import Neumann, hypergradient, lift
 from idarts.hypergrad.products import ExactProducts
+from idarts.layers.mixture import Mixture, chosen
 from idarts.spaces import Macro
 from idarts.spaces.nas_bench_1shot1_supernet import OPS, NasBench1Shot1Supernet
-from idarts.spaces.relaxation import Mixture, chosen
 
 MACRO = Macro(depth=2, channels=11, classes=5, image=9)  # 11 channels divide by no number of nodes
 

@@ -15,8 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from idarts.errors import InputError
 from idarts.hypergrad import lift
 from idarts.hypergrad.products import ExactProducts
+from idarts.layers.mixture import Mixture, one_hot
 from idarts.spaces.choice import Choice, ChoiceSupernet, derive, tie
-from idarts.spaces.relaxation import Mixture, one_hot
 from idarts.spaces.supernet import ALPHA_SCALE
 
 

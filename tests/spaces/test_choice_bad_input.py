@@ -7,8 +7,8 @@ from torch import nn
 
 from idarts.arch import parse
 from idarts.errors import InputError
+from idarts.layers.mixture import Mixture
 from idarts.spaces.choice import Choice, ChoiceSupernet, derive, tie
-from idarts.spaces.relaxation import Mixture
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from test_fused_supernets import Convolutions
 from torch.nn.functional import cross_entropy, gumbel_softmax
 
 from idarts import InputError
+from idarts.layers.mixture import one_hot
 from idarts.spaces import Mixture, space
-from idarts.spaces.relaxation import PartialChannels, one_hot, softmax
+from idarts.spaces.relaxation import PartialChannels, softmax
 
 
 def gumbel(alpha):

@@ -11,11 +11,11 @@ from importlib import import_module
 from os import PathLike
 from pathlib import Path
 
-from idarts.arch.files import write_whole
 from idarts.arch.forms import parse
 from idarts.arch.record import Architecture, Cell
 from idarts.arch.rules import SPACES
 from idarts.errors import InputError
+from idarts.files import write_whole
 
 FORMATS = ("svg", "png", "pdf", "dot")
 # Okabe and Ito's palette, which people with any colour vision can tell apart: (fill, text, border).

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.table import Table
 
 from idarts.arch import Architecture, convert, draw, parse, registry, to_data
-from idarts.arch.files import write_whole
 from idarts.arch.forms import CONVERSIONS, FORMS
-from idarts.arch.gallery import write_gallery
 from idarts.cli.actions import add_actions, run_action
+from idarts.files import write_whole
+from idarts.pages.gallery import write_gallery
 
 _SIZES = ("depth", "channels", "classes", "image")
 

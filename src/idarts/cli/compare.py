@@ -9,9 +9,9 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from idarts.reproduce.page import Section
-from idarts.sweep.comparison import compare
-from idarts.sweep.showing import facts, sections, write_comparison
+from idarts.experiments.comparison import compare
+from idarts.experiments.page import Section
+from idarts.experiments.showing import facts, sections, write_comparison
 
 _ENDLESS = 10_000  # columns of what is no terminal
 

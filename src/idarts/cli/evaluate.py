@@ -9,15 +9,15 @@ from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.table import Table
 
-from idarts.arch.files import write_whole
+from idarts.engine import device_named
 from idarts.errors import InputError
-from idarts.export import data_for, evaluate, load
-from idarts.export.card import card_of
-from idarts.export.evaluation import PARTS, confusions
-from idarts.export.folder import EVALUATION, EVALUATION_PAGE
-from idarts.export.page import page
-from idarts.report.chart import value_text
-from idarts.runs import device_named
+from idarts.files import write_whole
+from idarts.pages.chart import value_text
+from idarts.pages.evaluation import page
+from idarts.training import data_for, evaluate, load
+from idarts.training.card import card_of
+from idarts.training.evaluation import PARTS, confusions
+from idarts.training.model_folder import EVALUATION, EVALUATION_PAGE
 
 _MATRIX = 12  # classes up to which the confusion matrix fits a terminal
 _HEAD = 4  # letters of a class that fit above its column; longer ones are numbered

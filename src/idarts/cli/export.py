@@ -4,7 +4,7 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 
-from idarts.export import FORMATS, export, load
+from idarts.training import FORMATS, export, load
 
 
 def add_arguments(parser: ArgumentParser) -> None:

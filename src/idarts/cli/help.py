@@ -24,7 +24,7 @@ class Help(DefaultHelpFormatter):
 def explain(parser: ArgumentParser, kind: type, prefix: str = "") -> None:
     """Give every setting its explanation, and every group of them its name and what its class says.
 
-    >>> from idarts.train.settings import Weights
+    >>> from idarts.training.settings import Weights
     >>> parser = ArgumentParser()
     >>> _ = parser.add_class_arguments(Weights, as_group=False)
     >>> explain(parser, Weights)

@@ -5,9 +5,9 @@ import sys
 
 from jsonargparse import ArgumentParser, Namespace
 
+from idarts.engine import device_named
 from idarts.errors import InputError
-from idarts.export import Prediction, load, predict
-from idarts.runs import device_named
+from idarts.training import Prediction, load, predict
 
 
 def add_arguments(parser: ArgumentParser) -> None:

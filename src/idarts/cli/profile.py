@@ -11,13 +11,13 @@ from rich.table import Table
 
 from idarts.arch import parse, to_data
 from idarts.arch.forms import FORMS
+from idarts.engine import device_named
 from idarts.errors import InputError
-from idarts.export import model_folder, profile, read_card
-from idarts.export.folder import MODEL, is_model
-from idarts.export.profiling import BATCHES, SECONDS
-from idarts.runs import device_named
 from idarts.spaces import Macro, network
 from idarts.spaces.networks import resolve
+from idarts.training import model_folder, profile, read_card
+from idarts.training.model_folder import MODEL, is_model
+from idarts.training.profiling import BATCHES, SECONDS
 
 _SIZES = ("depth", "channels", "classes", "image")
 
@@ -62,7 +62,7 @@ def _described(args: Namespace) -> tuple[Any, Macro, int, tuple[int, int]]:
     if path.is_dir() and ((path / MODEL).is_dir() or is_model(path)):
         card = read_card(model_folder(path))
         if card.macro is None:
-            raise InputError(f"{path} holds a module of your own; measure it with idarts.export.profile")
+            raise InputError(f"{path} holds a module of your own; measure it with idarts.training.profile")
         if args.skeleton is not None:
             raise InputError(f"{path} has a skeleton of its own; leave out --skeleton")
         image = card.image if args.image is None else (args.image, args.image)

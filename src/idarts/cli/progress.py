@@ -15,10 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from idarts.arch import Architecture, convert
-from idarts.search.loop import Search
-from idarts.search.round import Round
-from idarts.train.loop import Round as TrainRound
-from idarts.train.loop import Training
+from idarts.searching.loop import Search
+from idarts.searching.round import Round
+from idarts.training.loop import Round as TrainRound
+from idarts.training.loop import Training
 
 LINE_SECONDS = 2.0  # between two plain lines
 VIEW_SECONDS = 0.25  # between two states of the live view

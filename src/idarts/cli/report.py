@@ -4,7 +4,7 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 
-from idarts.report import write_report
+from idarts.pages import write_report
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -10,14 +10,14 @@ from jsonargparse import ArgumentParser, Namespace
 
 from idarts.cli.progress import Progress
 from idarts.errors import IdartsError, InputError
-from idarts.reproduce import EXPERIMENTS, Request, reproduce
-from idarts.reproduce.frame import PRESETS
-from idarts.reproduce.table_1 import METHODS
-from idarts.search.run import RunConfig
-from idarts.search.run import run as run_search
-from idarts.sweep.conduct import terminated_as_interrupted, threads_each
-from idarts.sweep.engines import Call, local
-from idarts.sweep.job import Outcome, work
+from idarts.experiments.engines import Call, local
+from idarts.experiments.frame import PRESETS
+from idarts.experiments.job import Outcome, work
+from idarts.experiments.paper import EXPERIMENTS, Request, reproduce
+from idarts.experiments.paper.table_1 import METHODS
+from idarts.experiments.sweep import terminated_as_interrupted, threads_each
+from idarts.searching.run import RunConfig
+from idarts.searching.run import run as run_search
 
 _NO_SEARCH = "table-hypergradients"
 

@@ -8,11 +8,11 @@ from jsonargparse import ArgumentParser, Namespace
 from idarts.arch import as_text
 from idarts.cli.progress import Progress
 from idarts.cli.settings import add_run_arguments, chosen, given, layer, record, require_no_other, typed
-from idarts.runs import Interrupted, named
-from idarts.search.presets import PRESETS
-from idarts.search.run import RunConfig
-from idarts.search.run import run as run_search
-from idarts.search.settings import METHODS
+from idarts.engine import Interrupted, named
+from idarts.searching.presets import PRESETS
+from idarts.searching.run import RunConfig
+from idarts.searching.run import run as run_search
+from idarts.searching.settings import METHODS
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -11,8 +11,8 @@ import yaml  # type: ignore[import-untyped] # it comes without types
 from jsonargparse import ArgumentParser, Namespace
 
 from idarts.cli.help import explain
+from idarts.engine.settings import dotted
 from idarts.errors import InputError, nearest, require_known
-from idarts.runs.settings import dotted
 
 Settings = TypeVar("Settings")
 FACTS = "choices"  # what a run's config.json has beside its settings

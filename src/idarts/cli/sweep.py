@@ -8,10 +8,10 @@ from pathlib import Path
 from jsonargparse import ArgumentParser, Namespace
 
 from idarts.errors import IdartsError, InputError
-from idarts.sweep.conduct import LOGS, RETRIES, slots, sweep, threads_each
-from idarts.sweep.engines import NAMES, Engine, local, on_ray, on_slurm
-from idarts.sweep.plan import EXAMPLE, Plan, read_plan
-from idarts.sweep.results import RESULTS
+from idarts.experiments.engines import NAMES, Engine, local, on_ray, on_slurm
+from idarts.experiments.plan import EXAMPLE, Plan, read_plan
+from idarts.experiments.results import RESULTS
+from idarts.experiments.sweep import LOGS, RETRIES, slots, sweep, threads_each
 
 _ABOUT = f"""\
 FILE is YAML; every combination of spaces, methods, grid and seeds is a search of its own:

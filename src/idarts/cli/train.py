@@ -8,11 +8,11 @@ from jsonargparse import ArgumentParser, Namespace
 from idarts.arch.forms import FORMS
 from idarts.cli.progress import TRAINING, Progress
 from idarts.cli.settings import add_run_arguments, chosen, given, layer, record
-from idarts.runs import Interrupted
-from idarts.train.presets import PRESETS
-from idarts.train.run import run as run_training
-from idarts.train.run import run_name
-from idarts.train.settings import TrainConfig
+from idarts.engine import Interrupted
+from idarts.training.presets import PRESETS
+from idarts.training.run import run as run_training
+from idarts.training.run import run_name
+from idarts.training.settings import TrainConfig
 
 
 def add_arguments(parser: ArgumentParser) -> None:

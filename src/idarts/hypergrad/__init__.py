@@ -3,13 +3,13 @@
 from idarts.hypergrad.conjugate_gradient import ConjugateGradient
 from idarts.hypergrad.estimate import Diagnostics, Estimate, hypergradient
 from idarts.hypergrad.implicit import Exact, FirstOrder, Identity, OneStep
-from idarts.hypergrad.layers import lean
 from idarts.hypergrad.lift import from_optimizer, lift
 from idarts.hypergrad.neumann import Neumann
 from idarts.hypergrad.nystrom import Nystrom
 from idarts.hypergrad.problem import ALONE, Averaging, Method
 from idarts.hypergrad.spectrum import Spectrum
 from idarts.hypergrad.unrolled import ReverseMode, TruncatedReverse
+from idarts.layers.lean import lean
 
 __all__ = [
     "ALONE",

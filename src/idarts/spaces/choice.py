@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from idarts.arch import Architecture, parse
 from idarts.errors import InputError, nearest
-from idarts.spaces.mixing import mix
-from idarts.spaces.relaxation import Mixture, Relaxation, one_hot, softmax
+from idarts.layers.mixing import mix
+from idarts.layers.mixture import Mixture, one_hot
+from idarts.spaces.relaxation import Relaxation, softmax
 from idarts.spaces.supernet import ALPHA_SCALE, Supernet
 
 SPACE = "choice"

@@ -8,13 +8,14 @@ from torch import Tensor, nn
 from idarts.arch import Architecture, Cell, Edge
 from idarts.arch.rules import DARTS_OPS
 from idarts.errors import InputError
-from idarts.hypergrad.layers import lean
+from idarts.layers.graph import Fan, FusedGraph, complete_edges
+from idarts.layers.lean import lean
+from idarts.layers.mixture import Mixture, chosen
+from idarts.layers.parallel import Block, Parallel, ParallelNorm, ParallelReduce
 from idarts.spaces.darts_network import CellPlace, cell_places, stem
-from idarts.spaces.fused import Block, Parallel, ParallelNorm, ParallelReduce
-from idarts.spaces.graph import Fan, FusedGraph, complete_edges
 from idarts.spaces.macro import Macro
 from idarts.spaces.operations import FactorizedReduce, operation, relu_conv_bn
-from idarts.spaces.relaxation import Mixture, Relaxation, chosen, share_of, softmax
+from idarts.spaces.relaxation import Relaxation, share_of, softmax
 from idarts.spaces.supernet import Supernet, channels_last, require_size
 
 INPUTS, NODES = 2, 6

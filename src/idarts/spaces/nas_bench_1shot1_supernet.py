@@ -11,14 +11,15 @@ from idarts.arch import Architecture
 from idarts.arch.nas_bench_1shot1 import SPACE, from_choices, parents_of
 from idarts.arch.rules import NAS_BENCH_1SHOT1_PARENTS as PARENTS
 from idarts.errors import InputError
-from idarts.hypergrad.layer_functions import Linear
-from idarts.hypergrad.layers import conv2d, lean, relu
-from idarts.hypergrad.pooling import max_pool2d
-from idarts.hypergrad.stock import must_be_stock
-from idarts.spaces.fused import ParallelNorm
+from idarts.layers.functions import Linear
+from idarts.layers.lean import conv2d, lean, relu
+from idarts.layers.mixing import mix
+from idarts.layers.mixture import Mixture, chosen, one_hot
+from idarts.layers.parallel import ParallelNorm
+from idarts.layers.pooling import max_pool2d
+from idarts.layers.stock import must_be_stock
 from idarts.spaces.macro import Macro
-from idarts.spaces.mixing import mix
-from idarts.spaces.relaxation import Mixture, Relaxation, chosen, one_hot, share_of, softmax
+from idarts.spaces.relaxation import Relaxation, share_of, softmax
 from idarts.spaces.supernet import Supernet, channels_last, require_size
 
 OPS = ("maxpool3x3", "conv3x3-bn-relu", "conv1x1-bn-relu")

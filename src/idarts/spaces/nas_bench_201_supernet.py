@@ -7,13 +7,14 @@ from torch import Tensor, nn
 from idarts.arch import Architecture, nas_bench_201
 from idarts.arch.rules import NAS_BENCH_201_EDGES, NAS_BENCH_201_OPS
 from idarts.errors import InputError
-from idarts.hypergrad.layers import lean, relu
-from idarts.spaces.fused import Block, Parallel
-from idarts.spaces.graph import Fan, FusedGraph
+from idarts.layers.graph import Fan, FusedGraph
+from idarts.layers.lean import lean, relu
+from idarts.layers.mixture import Mixture, one_hot
+from idarts.layers.parallel import Block, Parallel
 from idarts.spaces.macro import Macro
 from idarts.spaces.nas_bench_201_network import stages, stem
 from idarts.spaces.operations import operation
-from idarts.spaces.relaxation import Mixture, Relaxation, one_hot, share_of, softmax
+from idarts.spaces.relaxation import Relaxation, share_of, softmax
 from idarts.spaces.supernet import Supernet, channels_last, require_size
 
 NODES = 4

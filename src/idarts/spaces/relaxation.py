@@ -12,18 +12,7 @@ from torch import Tensor
 from torch.nn.functional import elu
 
 from idarts.errors import InputError
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """Weights of the options, and which of them run: `None` for all; `active` is control flow, so it is plain data."""
-
-    weights: Tensor
-    active: tuple[tuple[bool, ...], ...] | None = None
-
-    def runs(self, row: int, column: int) -> bool:
-        return self.active is None or self.active[row][column]
-
+from idarts.layers.mixture import Mixture, one_hot
 
 Relaxation = Callable[[Tensor], Mixture]
 
@@ -128,18 +117,3 @@ def share_of(relaxation: Relaxation, channels: int) -> int:
     if channels % share:
         raise InputError(f"one in {share} of {channels} channels is no whole number; change share or channels")
     return share
-
-
-def one_hot(choices: list[int], options: int, like: Tensor) -> Mixture:
-    """A single path: each row takes one option with weight one, and only that one runs.
-
-    >>> one_hot([2], 3, torch.zeros(1)).active
-    ((False, False, True),)
-    """
-    return chosen([[choice] for choice in choices], options, like)
-
-
-def chosen(choices: list[list[int]], options: int, like: Tensor) -> Mixture:
-    """Each row takes several options (or none) with weight one: parents of a node, for example."""
-    active = tuple(tuple(column in row for column in range(options)) for row in choices)
-    return Mixture(torch.tensor(active, dtype=like.dtype, device=like.device), active)

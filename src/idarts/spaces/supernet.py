@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from idarts.arch import Architecture
 from idarts.errors import InputError
-from idarts.spaces.relaxation import Mixture, Relaxation, softmax
+from idarts.layers.mixture import Mixture
+from idarts.spaces.relaxation import Relaxation, softmax
 
 SMALLEST_IMAGE = 3  # below it a reduction would leave nothing to look at
 ALPHA_SCALE = 1e-3  # of the normal distribution that α starts from

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from idarts.arch.files import write_whole
 from idarts.errors import InputError
+from idarts.files import write_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

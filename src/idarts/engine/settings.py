@@ -1,0 +1,332 @@
+"""Settings as frozen records: pydantic checks every value at its field, groups nest, layers change them by name.
+
+The constraint of a setting stands in its type (`rounds: Count = 100`), its explanation in the docstring below it.
+Errors and `--help` are made from both, so neither is written twice.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import wraps
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
+
+import annotated_types as limits
+import pydantic.dataclasses
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, core_schema
+
+from idarts.errors import InputError, require_known
+from idarts.registry import Registry
+
+Record = TypeVar("Record")
+
+Count = Annotated[int, Field(ge=1)]
+CountOrZero = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+Pair = Annotated[tuple[Share, Share], Field(strict=False)]  # a file has lists only
+
+# Settings that searches and trainings share.
+Precision = Literal["float32", "bfloat16", "float16"]
+Joint = Literal["local", "synchronised"]
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field, Field))
+def validated(kind: type[Record]) -> type[Record]:
+    """Make a class a frozen dataclass whose values are checked; a wrong one raises an `InputError` of one line.
+
+    Values are not converted: a number in quotes or `true` for a number is refused, and so are infinity and NaN.
+
+    >>> @validated
+    ... class Weights:
+    ...     rate: Positive = 0.025
+    >>> Weights(rate=-1.0)
+    Traceback (most recent call last):
+    idarts.errors.InputError: rate is -1.0, expected a positive number
+    """
+    config = ConfigDict(strict=True, allow_inf_nan=False, extra="forbid", use_attribute_docstrings=True)
+    record: Any = pydantic.dataclasses.dataclass(frozen=True, config=config)(kind)
+    validate = record.__init__
+
+    @wraps(validate)
+    def init(self: object, *values: Any, **named: Any) -> None:
+        try:
+            validate(self, *values, **named)
+        except ValidationError as error:
+            raise InputError(_sentence(kind, error)) from None
+
+    record.__init__ = init
+    made: type[Record] = record
+    return made
+
+
+@dataclass(frozen=True)
+class PartOf:
+    """Marks a setting that names a part: `relaxation: Annotated[str, PartOf(lambda: RELAXATIONS)]`."""
+
+    registry: Callable[[], Registry[Any]]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], CoreSchema]) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def _check(self, name: str) -> str:
+        self.registry()[name]  # raises an InputError that names the nearest part
+        return name
+
+
+def change(record: Record, changes: Mapping[str, Any]) -> Record:
+    """A record with some settings changed; a group's changes come as a mapping, or by dotted names.
+
+    >>> from idarts.searching import Config
+    >>> change(Config(), {"rounds": 7, "alpha": {"rate": 0.5}}).alpha.rate
+    0.5
+    >>> change(Config(), {"runds": 7})
+    Traceback (most recent call last):
+    idarts.errors.InputError: unknown setting 'runds'; did you mean rounds?
+    """
+    made: Record = _change(record, nested(changes), "")
+    return made
+
+
+def _change(record: Any, changes: Mapping[str, Any], prefix: str) -> Any:
+    names = [part.name for part in fields(record)]
+    values: dict[str, Any] = {}
+    for name, value in changes.items():
+        require_known("setting", f"{prefix}{name}", [f"{prefix}{known}" for known in names])
+        group = getattr(record, name)
+        if is_dataclass(group) and isinstance(value, Mapping):
+            values[name] = _change(group, value, f"{prefix}{name}.")
+        else:
+            values[name] = value
+    try:
+        return replace(record, **values)
+    except InputError as error:
+        raise InputError(f"{prefix}{error}" if prefix and str(error).split(" ")[0] in names else str(error)) from None
+
+
+def dotted(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Groups as dotted names.
+
+    >>> dotted({"batch": 8, "weights": {"rate": 0.1}})
+    {'batch': 8, 'weights.rate': 0.1}
+    """
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        flat |= dotted(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return flat
+
+
+def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted names as groups: the reverse of `dotted`.
+
+    >>> nested({"batch": 8, "weights.rate": 0.1})
+    {'batch': 8, 'weights': {'rate': 0.1}}
+    """
+    tree: dict[str, Any] = {}
+    for name, value in settings.items():
+        group, dot, rest = name.partition(".")
+        inner = {rest: value} if dot else value
+        tree[group] = _merge(tree.get(group), nested(inner) if isinstance(inner, Mapping) else inner)
+    return tree
+
+
+def _merge(below: Any, above: Any) -> Any:
+    if not isinstance(below, Mapping) or not isinstance(above, Mapping):
+        return above
+    return {**below, **{name: _merge(below.get(name), value) for name, value in above.items()}}
+
+
+Layer = Mapping[str, Any]
+
+
+def resolve(
+    default: Record, sources: Sequence[Layer], presets: Mapping[str, Layer], methods: Mapping[str, Layer] | None = None
+) -> Record:
+    """The settings that some sources describe: files first, the command line last. This is the rule of precedence.
+
+    1. A later source stands above an earlier one, whatever it names.
+    2. Within a source, single settings stand above its `method`, and its method above its `preset`.
+    3. The method is that of the last source which names one. A preset never changes what a method is: the method's
+       settings are applied again above it.
+    4. What a file repeats from its own method does not count when another method is named above it.
+    """
+    methods = methods or {}
+    flat = [dotted(source) for source in sources]
+    for source in flat:
+        for what, known in (("preset", presets), ("method", methods)):
+            if source.get(what) is not None:
+                require_known(what, source[what], known)
+    named = [dotted(presets[source["preset"]]).get("method") for source in flat if source.get("preset")]
+    method = next((name for name in [*[s.get("method") for s in reversed(flat)], *named] if name is not None), None)
+    own = dotted(methods.get(method or str(getattr(default, "method", "")), {}))
+    record, first = default, True
+    for source in flat:
+        values = {name: value for name, value in source.items() if name not in ("preset", "method")}
+        if source.get("method") not in (None, method):
+            theirs = dotted(methods[source["method"]])
+            values = {name: value for name, value in values.items() if theirs.get(name, ...) != value}
+        preset = dotted(presets[source["preset"]]) if source.get("preset") else {}
+        layers = [preset, own if first or preset or source.get("method") else {}, values]
+        for layer in layers:
+            record = change(record, {name: value for name, value in layer.items() if name != "method"})
+        first = False
+    return change(record, {"method": method}) if method is not None else record
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a record, as `--help` and the command line need it."""
+
+    name: str  # dotted
+    kind: Any  # its annotation
+    default: Any
+    help: str
+    group: tuple[str, str] | None = None  # name and explanation of its group
+
+    @property
+    def registry(self) -> Registry[Any] | None:
+        """The registry that its value names a part of, or None."""
+        marks = [mark for kind in _members(self.kind) for mark in _marks(kind) if isinstance(mark, PartOf)]
+        return marks[0].registry() if marks else None
+
+    def read(self, text: str) -> Any:
+        """The value that a text typed on the command line stands for.
+
+        >>> Setting("rounds", Count, 100, "").read("1e3")
+        Traceback (most recent call last):
+        idarts.errors.InputError: rounds is '1e3', expected a whole number of at least 1
+        >>> Setting("step", Positive | Literal["auto"], "auto", "").read("1e-3")
+        0.001
+        """
+        adapter = TypeAdapter(self.kind, config=ConfigDict(allow_inf_nan=False))
+        for value in (_literal(text), text):
+            try:
+                return adapter.validate_python(value, strict=not isinstance(value, list))
+            except ValidationError as error:
+                reason = _reason(self.name, error.errors()[0])
+        raise InputError(reason or f"{self.name} is {text!r}, expected {expected(self.kind)}")
+
+
+def settings_of(kind: type, prefix: str = "", group: tuple[str, str] | None = None) -> Iterator[Setting]:
+    """Every setting of a record and of its groups.
+
+    >>> from idarts.searching import Config
+    >>> next(iter(settings_of(Config))).name
+    'rounds'
+    """
+    described = {
+        name: info.description
+        for base in reversed(kind.__mro__)
+        for name, info in base.__dict__.get("__pydantic_fields__", {}).items()
+        if info.description
+    }
+    hints = get_type_hints(kind, include_extras=True)
+    for part in fields(kind):
+        make: Any = part.default_factory
+        if isinstance(make, type) and is_dataclass(make):
+            yield from settings_of(make, f"{prefix}{part.name}.", (part.name, " ".join((make.__doc__ or "").split())))
+            continue
+        text = described.get(part.name, "")
+        default = make() if callable(make) else part.default
+        yield Setting(f"{prefix}{part.name}", hints[part.name], default, " ".join(text.split()), group)
+
+
+def expected(kind: Any) -> str:
+    """The values that a type allows, in words.
+
+    >>> expected(Count), expected(Positive | Literal["auto", "rate"] | None)
+    ('a whole number of at least 1', 'a positive number, auto, rate or none')
+    """
+    phrases = [phrase for member in _members(kind) for phrase in _phrases(member)]
+    listed = [phrase for phrase in dict.fromkeys(phrases) if phrase != "none"]
+    listed += ["none"] if "none" in phrases else []
+    if all(get_origin(member) is Literal for member in _members(kind)) and len(listed) > 1:
+        return f"one of {', '.join(listed)}"
+    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}"
+
+
+def _members(kind: Any) -> tuple[Any, ...]:
+    """The members of a union, or the type itself."""
+    if get_origin(kind) is Annotated and get_origin(get_args(kind)[0]) in (Union, UnionType):
+        return _members(get_args(kind)[0])
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _marks(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind)[1:] if get_origin(kind) is Annotated else ()
+
+
+_WORDS: dict[Any, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    NoneType: "none",
+}
+
+
+def _phrases(kind: Any) -> list[str]:
+    base, marks = (get_args(kind)[0], _marks(kind)) if get_origin(kind) is Annotated else (kind, ())
+    if get_origin(base) is Literal:
+        return [str(value) for value in get_args(base)]
+    if get_origin(base) is tuple:
+        parts = get_args(base)
+        return [f"{len(parts)} values, each {expected(parts[0])}"]
+    if is_dataclass(base):
+        return ["a group of settings such as {'rate': 0.01}"]
+    return [_bounded(_WORDS.get(base, str(getattr(base, "__name__", base))), marks)]
+
+
+def _bounded(word: str, marks: Sequence[Any]) -> str:
+    """A type's word with the bounds of its field, such as `a number from 0 to below 1`."""
+    bounds = [bound for mark in marks for bound in getattr(mark, "metadata", [])]
+    low = next((bound.ge for bound in bounds if isinstance(bound, limits.Ge)), None)
+    high = next((bound.lt for bound in bounds if isinstance(bound, limits.Lt)), None)
+    if any(isinstance(bound, limits.Gt) and bound.gt == 0 for bound in bounds):
+        word = word.replace("a ", "a positive ", 1)
+        return word if high is None else f"{word} below {high:g}"
+    if low is None:
+        return word
+    return f"{word} of at least {low:g}" if high is None else f"{word} from {low:g} to below {high:g}"
+
+
+def _literal(text: str) -> Any:
+    """A typed text as a number, a truth value, a list or nothing; else the text."""
+    lowered = text.strip().lower()
+    if lowered in ("none", "null", "true", "false"):
+        return {"none": None, "null": None, "true": True, "false": False}[lowered]
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _reason(name: str, error: Any) -> str | None:
+    """The message of an `InputError` that a check of ours raised, or None for one of pydantic's own."""
+    raised = error.get("ctx", {}).get("error")
+    if not isinstance(raised, InputError):
+        return None
+    return f"{name}: {raised}" if name else str(raised)
+
+
+def _sentence(kind: type, error: ValidationError) -> str:
+    """pydantic's first complaint as one line: what was wrong, and what is expected."""
+    first = error.errors()[0]
+    if first["type"] == "unexpected_keyword_argument":
+        try:
+            require_known("setting", first["loc"][0], [part.name for part in fields(kind)])
+        except InputError as unknown:
+            return str(unknown)
+    hint: Any = kind
+    path: list[str] = []
+    for place in first["loc"]:
+        known = {part.name for part in fields(hint)} if is_dataclass(hint) else set()
+        if place not in known:
+            break  # which member of a union, or which entry of a list
+        path.append(str(place))
+        hint = get_type_hints(hint, include_extras=True)[str(place)]
+    name = ".".join(path)
+    value = error.errors()[0]["input"]
+    return _reason(name, first) or f"{name} is {value!r}, expected {expected(hint)}"

@@ -1,0 +1,255 @@
+"""Layers whose double backward is cheap: drop-in replacements for some of torch's, equal to them up to rounding.
+
+A Hessian-vector product differentiates the gradient once more. There PyTorch spends some twenty passes over the
+activations on a batch normalisation, moves the batch into the channels of a convolution, and adds tensors of zeros for
+ReLU and average pooling (contiguous ones, which turn a channels-last network's gradients into the slow layout). Here
+that step is written by hand. Give the model and its inputs `memory_format=torch.channels_last` for the full gain.
+
+Torch's own functions do the work where these cannot: without gradients, under autocast, torch.func transforms, forward
+mode or torch.compile, and for other dtypes than float32 and float64.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from idarts.layers.functions import BatchNorm, Conv2d, Linear, ReLU, call
+from idarts.layers.pooling import LeanMaxPool2d
+from idarts.layers.stock import must_be_stock
+
+Pair = int | tuple[int, ...] | list[int]
+Module = TypeVar("Module", bound=nn.Module)
+
+_aten = torch.ops.aten
+_gathers: list[Callable[[Tensor], Tensor]] = []  # of `statistics_by`, the innermost last
+
+
+def lean(module: Module) -> Module:
+    """Make every convolution, batch normalisation, ReLU and pooling of a model lean, in place.
+
+    Only layers of exactly torch's classes change, and only their class does: parameters, buffers, hooks and
+    `state_dict` stay the same objects.
+
+    >>> net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU())
+    >>> weight = net[0].weight
+    >>> [type(layer).__name__ for layer in lean(net)], net[0].weight is weight
+    (['LeanConv2d', 'LeanBatchNorm2d', 'LeanReLU'], True)
+    """
+    for layer in module.modules():
+        if type(layer) in _LEAN:
+            layer.__class__ = _LEAN[type(layer)]
+    return module
+
+
+def batch_norm(
+    x: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """`torch.nn.functional.batch_norm` for images, differentiable any number of times, of which two are lean.
+
+    >>> x, weight = torch.randn(8, 3, 5, 5), torch.ones(3, requires_grad=True)
+    >>> y = batch_norm(x, None, None, weight, training=True)
+    >>> torch.allclose(y, functional.batch_norm(x, None, None, weight, training=True), atol=1e-6)
+    True
+    """
+    if training and _gathers:
+        return _joint_batch_norm(x, running_mean, running_var, weight, bias, momentum, eps)
+    known = training or (running_mean is not None and running_var is not None)  # torch says so; its kernel would crash
+    if not known or must_be_stock(x, weight, bias, running_mean, running_var):
+        return functional.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
+    if training and x.numel() == x.shape[1]:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {x.size()}")
+    # Torch's channels-last kernel reads an expanded weight past its end.
+    weight, bias = (None if t is None else t.contiguous() for t in (weight, bias))
+    y: Tensor = call(BatchNorm, x, weight, bias, running_mean, running_var, training, momentum, eps)
+    return y
+
+
+@contextmanager
+def statistics_by(gather: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Within the block, batch normalisation in training uses the statistics of several equal batches together.
+
+    `gather` takes this batch's statistics, a vector, and gives those of all batches as the rows of a matrix.
+
+    >>> x, y = torch.randn(4, 3, 2, 2), torch.randn(4, 3, 2, 2)
+    >>> var, mean = (torch.stack(both) for both in zip(*(torch.var_mean(b, (0, 2, 3), correction=0) for b in (x, y))))
+    >>> with statistics_by(lambda _: torch.cat([mean, var], dim=1)):
+    ...     joint = batch_norm(x, None, None, training=True)
+    >>> torch.allclose(joint, functional.batch_norm(torch.cat([x, y]), None, None, training=True)[:4], atol=1e-5)
+    True
+    """
+    _gathers.append(gather)
+    try:
+        yield
+    finally:
+        _gathers.pop()
+
+
+def _joint_batch_norm(
+    x: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    momentum: float,
+    eps: float,
+) -> Tensor:
+    wide = x if x.dtype == torch.float64 else x.float()
+    var, mean = torch.var_mean(wide, (0, *range(2, x.dim())), correction=0)
+    means, variances = _gathers[-1](torch.cat([mean, var])).chunk(2, dim=1)
+    mean = means.mean(dim=0)
+    var = variances.mean(dim=0) + (means - mean).square().mean(dim=0)  # within the batches, and between them
+    count = len(means) * x.numel() // x.shape[1]
+    for running, new in ((running_mean, mean), (running_var, var * count / (count - 1))):
+        if running is not None:
+            running.lerp_(new.detach().to(running), momentum)
+    scale = (var + eps).rsqrt() if weight is None else (var + eps).rsqrt() * weight
+    y = (wide - _channels(mean)) * _channels(scale)
+    return (y if bias is None else y + _channels(bias)).to(x.dtype)
+
+
+def _channels(v: Tensor) -> Tensor:
+    return v.view(-1, 1, 1)
+
+
+def conv2d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Pair = 1,
+    padding: Pair | str = 0,
+    dilation: Pair = 1,
+    groups: int = 1,
+) -> Tensor:
+    """`torch.nn.functional.conv2d`, differentiable any number of times, of which two are lean.
+
+    >>> x, weight = torch.randn(2, 3, 8, 8), torch.randn(4, 3, 3, 3, requires_grad=True)
+    >>> torch.allclose(conv2d(x, weight, padding="same"), functional.conv2d(x, weight, padding=1), atol=1e-6)
+    True
+    """
+    sides = None if must_be_stock(x, weight, bias) else _padding(padding, weight, _pair(stride), _pair(dilation))
+    if sides is None:
+        return functional.conv2d(x, weight, bias, stride, padding, dilation, groups)
+    y: Tensor = call(Conv2d, x, weight, bias, _pair(stride), sides, _pair(dilation), groups)
+    return y
+
+
+def relu(x: Tensor) -> Tensor:
+    """`torch.relu`, differentiable any number of times.
+
+    >>> relu(torch.tensor([-1.0, 2.0], requires_grad=True)).detach()
+    tensor([0., 2.])
+    """
+    if must_be_stock(x):
+        return torch.relu(x)
+    y: Tensor = call(ReLU, x)
+    return y
+
+
+def avg_pool2d(
+    x: Tensor,
+    kernel_size: Pair,
+    stride: Pair | None = None,
+    padding: Pair = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """`torch.nn.functional.avg_pool2d`, differentiable any number of times.
+
+    >>> avg_pool2d(torch.ones(1, 1, 4, 4, requires_grad=True), 2).shape
+    torch.Size([1, 1, 2, 2])
+    """
+    if must_be_stock(x):
+        return functional.avg_pool2d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    kernel = _pair(kernel_size)
+    window = kernel, kernel if stride is None else _pair(stride), _pair(padding), ceil_mode, count_include_pad
+    like = x.detach()  # for its shape and layout
+
+    def spread(g: Tensor) -> Tensor:
+        result: Tensor = _aten.avg_pool2d_backward(g, like, *window, divisor_override)
+        return result
+
+    def pool(t: Tensor) -> Tensor:
+        result: Tensor = _aten.avg_pool2d(t, *window, divisor_override)
+        return result
+
+    y: Tensor = call(Linear, x, pool, spread)
+    return y
+
+
+class LeanBatchNorm2d(nn.BatchNorm2d):
+    """`nn.BatchNorm2d` with a cheap double backward."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:  # a cumulative average
+                momentum = 1.0 / float(self.num_batches_tracked)
+        mean, var = self.running_mean, self.running_var
+        by_batch = self.training or (mean is None and var is None)
+        if self.training and not self.track_running_stats:
+            mean = var = None
+        return batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
+
+
+class LeanConv2d(nn.Conv2d):
+    """`nn.Conv2d` with a cheap double backward; other padding modes than zeros are torch's own."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self.padding_mode != "zeros":
+            return super().forward(input)
+        return conv2d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
+
+class LeanReLU(nn.ReLU):
+    """`nn.ReLU` with a cheap double backward; in place, it is torch's own."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return super().forward(input) if self.inplace else relu(input)
+
+
+class LeanAvgPool2d(nn.AvgPool2d):
+    """`nn.AvgPool2d` with a cheap double backward."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        window = self.kernel_size, self.stride, self.padding
+        return avg_pool2d(input, *window, self.ceil_mode, self.count_include_pad, self.divisor_override)
+
+
+_LEAN: dict[type[nn.Module], type[nn.Module]] = {
+    nn.BatchNorm2d: LeanBatchNorm2d,
+    nn.Conv2d: LeanConv2d,
+    nn.ReLU: LeanReLU,
+    nn.AvgPool2d: LeanAvgPool2d,
+    nn.MaxPool2d: LeanMaxPool2d,
+}
+
+
+def _padding(padding: Pair | str, weight: Tensor, stride: list[int], dilation: list[int]) -> list[int] | None:
+    """A padding in numbers; none where torch pads one side more than the other, or refuses."""
+    if not isinstance(padding, str):
+        return _pair(padding)
+    if padding == "valid":
+        return [0, 0]
+    total = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
+    if padding != "same" or stride != [1, 1] or any(t % 2 for t in total):
+        return None
+    return [t // 2 for t in total]
+
+
+def _pair(value: Pair) -> list[int]:
+    sides = [value] if isinstance(value, int) else list(value)
+    return sides * 2 if len(sides) == 1 else sides

@@ -1,0 +1,98 @@
+"""Max pooling whose double backward is cheap and keeps the channels-last layout, which torch's own loses."""
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from idarts.layers.functions import Linear
+from idarts.layers.stock import must_be_stock
+
+SLOW_CHANNELS = (1, 2, 3, 5, 6, 7)  # which torch pools one number at a time on a CPU, channels-last
+
+_aten = torch.ops.aten
+
+
+def max_pool2d(x: Tensor, kernel: int, stride: int, padding: int = 0, ceil_mode: bool = False) -> Tensor:
+    """`torch.nn.functional.max_pool2d`, differentiable any number of times.
+
+    >>> x = torch.randn(2, 3, 7, 7, requires_grad=True)
+    >>> torch.equal(max_pool2d(x, 3, 1, 1), functional.max_pool2d(x, 3, 1, 1))
+    True
+    """
+    if must_be_stock(x):
+        return functional.max_pool2d(x, kernel, stride, padding, ceil_mode=ceil_mode)
+    apply: Any = _MaxPool.apply
+    y: Tensor = apply(x, kernel, stride, padding, ceil_mode)
+    return y
+
+
+class LeanMaxPool2d(nn.MaxPool2d):
+    """`nn.MaxPool2d` with a cheap double backward; dilated, with unequal sides or with indices, it is torch's own."""
+
+    def forward(self, input: Tensor) -> Any:
+        window = self.kernel_size, self.stride, self.padding
+        if self.dilation != 1 or self.return_indices or not all(isinstance(part, int) for part in window):
+            return super().forward(input)
+        kernel, stride, padding = (int(part) for part in window if isinstance(part, int))
+        return max_pool2d(input, kernel, stride, padding, self.ceil_mode)
+
+
+class _MaxPool(torch.autograd.Function):
+    """Once the maxima are found, pooling only selects: a linear map, whose transpose puts things back."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, *window: Any) -> Tensor:
+        slow = x.shape[1] in SLOW_CHANNELS and x.device.type == "cpu"
+        slow = slow and x.is_contiguous(memory_format=torch.channels_last)
+        y, places = _by_axes(x, *window) if slow else _pool(x, *window)
+        ctx.save_for_backward(x, places)
+        ctx.window = window
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        x, places = ctx.saved_tensors
+        back = partial(_put_back, x.detach(), places, ctx.window)  # x for its shape and layout
+        apply: Any = Linear.apply
+        return apply(g, back, partial(_select, places)), None, None, None, None
+
+
+def _pool(x: Tensor, kernel: Any, stride: Any, padding: Any, ceil_mode: bool) -> tuple[Tensor, Tensor]:
+    """Maxima, and where in the image they stand."""
+    found: tuple[Tensor, Tensor] = _aten.max_pool2d_with_indices(x, kernel, stride, padding, 1, ceil_mode)
+    return found
+
+
+def _by_axes(x: Tensor, *window: Any) -> tuple[Tensor, Tensor]:
+    """The same for few channels: along each row, then along each column, the other axis counted to the channels."""
+    y, columns = _along(x.permute(0, 3, 2, 1), *window)  # from here on (n, w, h, c), then (n, h, w, c)
+    y, rows = _along(y.transpose(1, 2), *window)
+    places = rows * x.shape[3] + columns.transpose(1, 2).gather(1, rows)
+    return y.permute(0, 3, 1, 2), places.permute(0, 3, 1, 2)
+
+
+def _along(lines: Tensor, kernel: int, stride: int, padding: int, ceil_mode: bool) -> tuple[Tensor, Tensor]:
+    """Maxima along dimension 1 of (n, length, other, channels), and where on that line they stand."""
+    n, length, other, channels = lines.shape
+    wide = lines.reshape(n, length, 1, other * channels).permute(0, 3, 1, 2)
+    y, places = _pool(wide, (kernel, 1), (stride, 1), (padding, 0), ceil_mode)
+    shape = n, y.shape[2], other, channels
+    return y.permute(0, 2, 3, 1).reshape(shape), places.permute(0, 2, 3, 1).reshape(shape)
+
+
+def _put_back(x: Tensor, places: Tensor, window: tuple[Any, ...], g: Tensor) -> Tensor:
+    kernel, stride, padding, ceil_mode = window
+    last = x.is_contiguous(memory_format=torch.channels_last)
+    g = g.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
+    back: Tensor = _aten.max_pool2d_with_indices_backward(g, x, kernel, stride, padding, 1, ceil_mode, places)
+    return back
+
+
+def _select(places: Tensor, t: Tensor) -> Tensor:
+    """What stands at these places of an image, in channels-last layout."""
+    n, c, h, w = places.shape
+    flat, where = (image.permute(0, 2, 3, 1).flatten(1, 2) for image in (t, places))
+    return flat.gather(1, where).view(n, h, w, c).permute(0, 3, 1, 2)

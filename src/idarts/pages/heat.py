@@ -1,0 +1,134 @@
+"""α over time: for each decision a small picture, a row for each option and a column for each round."""
+
+import base64
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from idarts.pages.labels import names, title
+from idarts.pages.run_folder import Floats, Run
+
+COLUMNS = 160  # of a picture at most
+_SHADES = 24  # few, so that pictures stay small
+_LEAST, _MOST = np.log(1.001), np.log(4)  # of the scale: neither noise nor options long dead should set it
+_TINY = 1e-30  # a weight that the softmax rounded to nothing
+# Transparent is the fair share: the colours then stand out from a light page and from a dark one.
+_MORE, _LESS, _UNKNOWN = (38, 139, 210), (224, 112, 30), (128, 128, 128, 150)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a decision, with its weight at the end."""
+
+    name: str
+    share: str
+    largest: bool
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One row of α over time."""
+
+    name: str
+    options: list[Option]
+    picture: str  # a data URL
+    alt: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Decisions under one heading."""
+
+    title: str
+    decisions: list[Decision]
+
+
+@dataclass(frozen=True)
+class Heat:
+    """All groups, in one scale: full colour from `span` times the fair share, or as small a part of it."""
+
+    groups: list[Group]
+    first: int
+    last: int
+    span: str
+    unknown: bool  # there are weights that are not numbers
+
+
+def heat(run: Run) -> Heat | None:
+    """The weights (the softmax of α) over time, or None where no α was kept.
+
+    >>> from pathlib import Path
+    >>> rounds = [{"number": 1, "alpha": {"mine": np.array([[0.0, 1.0]])}}]
+    >>> heat(Run(Path("run"), {}, rounds)).groups[0].decisions[0].alt
+    'mine, rounds 1 to 1; at the end option 1 26.9 %, option 2 73.1 %'
+    """
+    known = run.alphas()
+    if not known:
+        return None
+    known = [known[place] for place in _even(len(known), COLUMNS)]
+    weights = {
+        name: _over_time([alpha.get(name) for _, alpha in known], matrix.shape) for name, matrix in known[-1][1].items()
+    }
+    away = [np.abs(found[np.isfinite(found)]) for found in map(_away, weights.values())]
+    span = min(max(float(np.concatenate(away).max(initial=0.0)), _LEAST), _MOST)
+    numbers = known[0][0], known[-1][0]
+    groups: dict[str, list[Decision]] = {}
+    for name, found in weights.items():
+        groups.setdefault(title(name), []).extend(_decisions(run, name, found, span, numbers))
+    return Heat(
+        [Group(heading, decisions) for heading, decisions in groups.items()],
+        *numbers,
+        span=f"{np.exp(span):.3g}",
+        unknown=not all(np.isfinite(found).all() for found in weights.values()),
+    )
+
+
+def _even(count: int, most: int) -> NDArray[np.int64]:
+    """At most so many places, evenly apart, with the first and the last."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+
+
+def _over_time(matrices: Sequence[Floats | None], shape: tuple[int, ...]) -> Floats:
+    """Softmax by rows, (times, decisions, options); NaN where α is missing or had another shape."""
+    blank = np.full(shape, np.nan)
+    alpha = np.stack([blank if matrix is None or matrix.shape != shape else matrix for matrix in matrices])
+    alpha[~np.isfinite(alpha).all(axis=2)] = np.nan
+    raised = np.exp(alpha - alpha.max(axis=2, keepdims=True))
+    shares: Floats = raised / raised.sum(axis=2, keepdims=True)
+    return shares
+
+
+def _away(weights: Floats) -> Floats:
+    """Logarithm of the ratio to the fair share: twice as much and half as much are equally far away."""
+    ratio: Floats = np.log(weights.clip(min=_TINY) * weights.shape[-1])
+    return ratio
+
+
+def _decisions(run: Run, name: str, weights: Floats, span: float, numbers: tuple[int, int]) -> Iterator[Decision]:
+    rows, columns = names(run.config, name, weights.shape[1:])
+    for position, row in enumerate(rows):
+        last = weights[-1, position]
+        options = [
+            Option(column, f"{100 * share:.1f} %" if np.isfinite(share) else "–", bool(share == last.max()))
+            for column, share in zip(columns, last, strict=True)
+        ]
+        ends = ", ".join(f"{option.name} {option.share}" for option in options)
+        alt = f"{row}, rounds {numbers[0]} to {numbers[1]}; at the end {ends}"
+        yield Decision(row, options, _picture(weights[:, position], span), alt)
+
+
+def _picture(weights: Floats, span: float) -> str:
+    """A PNG with one pixel for each option and time; the page stretches it."""
+    away = _away(weights).T / span
+    strength = np.round(np.abs(np.nan_to_num(away)).clip(max=1) * _SHADES) / _SHADES
+    pixels: NDArray[np.uint8] = np.empty((*away.shape, 4), dtype=np.uint8)
+    pixels[..., :3] = np.where((away > 0)[..., None], _MORE, _LESS)
+    pixels[..., 3] = np.round(255 * strength)
+    pixels[np.isnan(away)] = _UNKNOWN
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG", optimize=True)
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"

@@ -1,0 +1,43 @@
+"""Training from scratch, and what follows it: evaluation, prediction, export, profiling.
+
+>>> from idarts.training import load
+>>> load("nowhere")
+Traceback (most recent call last):
+idarts.errors.InputError: nowhere is no folder; give a model folder or a finished training run
+"""
+
+from idarts.training.card import Card, card_for
+from idarts.training.evaluation import data_for, evaluate
+from idarts.training.formats import FORMATS, export
+from idarts.training.loop import Round, Training, loss_and_accuracy
+from idarts.training.model_folder import load, model_folder, read_card, save
+from idarts.training.prediction import Prediction, predict
+from idarts.training.presets import PRESETS
+from idarts.training.profiling import profile
+from idarts.training.run import TrainResult, run, train
+from idarts.training.settings import TrainConfig, Weights
+
+__all__ = [
+    "FORMATS",
+    "PRESETS",
+    "Card",
+    "Prediction",
+    "Round",
+    "TrainConfig",
+    "TrainResult",
+    "Training",
+    "Weights",
+    "card_for",
+    "data_for",
+    "evaluate",
+    "export",
+    "load",
+    "loss_and_accuracy",
+    "model_folder",
+    "predict",
+    "profile",
+    "read_card",
+    "run",
+    "save",
+    "train",
+]

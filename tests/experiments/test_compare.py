@@ -1,0 +1,242 @@
+"""Comparisons of made-up runs whose numbers are known, and the tests' p-values against scipy's."""
+
+import csv
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from idarts.arch import parse, to_data
+from idarts.cli import main
+from idarts.experiments import plan
+from idarts.experiments.comparison import at_equal_cost, compare, pairs
+from idarts.experiments.statistics import holm, paired, permutation, t_test
+from idarts.experiments.sweep import _record
+
+CELL = to_data(parse("nas-bench-201:0"))
+
+
+def make_run(folder, method="idarts", seed=1, test=93.0, per_round=2.0, table=True, finished=True, **changes):
+    folder.mkdir(parents=True)
+    config = {"space": "nas-bench-201", "method": method, "seed": seed, "data": "digits", "rounds": 20} | changes
+    rounds = [
+        {"number": number, "gradient_evaluations": per_round * number, "valid_accuracy": number / 40}
+        | ({"table_accuracy": test - (20 - number)} if table else {})
+        for number in range(1, 21)
+    ]
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in rounds))
+    if finished:
+        result = {
+            "space": "nas-bench-201",
+            "method": method,
+            "seed": seed,
+            "architecture": CELL,
+            "table": {"index": 0, "cifar10": {"valid": test - 2, "test": test}} if table else None,
+            "metrics": rounds[-1],
+            "gradient_evaluations": per_round * 20,
+            "seconds": 60.0,
+            "config": config,
+        }
+        (folder / "result.json").write_text(json.dumps(result))
+    return folder
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """iDARTS costs twice as much a round, and is better by 1, 2 and 3 points."""
+    for seed in (1, 2, 3):
+        make_run(tmp_path / f"a{seed}", "darts", seed, 90.0, per_round=1.0)
+        make_run(tmp_path / f"b{seed}", "idarts", seed, 90.0 + seed)
+    return tmp_path
+
+
+def test_means_deviations_and_paired_tests(runs, capsys):
+    assert main(["compare", str(runs), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["by"] == ["method"]
+    groups = {group["name"]: group for group in found["groups"]}
+    assert groups["idarts"]["cifar10_test"]["mean"] == pytest.approx(92)
+    assert groups["idarts"]["cifar10_test"]["std"] == pytest.approx(1)
+    assert groups["darts"]["cifar10_test"]["std"] == 0
+    (pair,) = found["pairs"]
+    assert (pair["first"], pair["seeds"], pair["difference"]) == ("darts", 3, -2.0)
+    assert pair["permutation_p"] == 0.25
+    assert pair["t_test_p"] == pytest.approx(stats.ttest_rel([90, 90, 90], [91, 92, 93]).pvalue)
+    # At 20 evaluations, all that DARTS had, iDARTS stood at its tenth round of twenty: ten points below its end.
+    assert found["equal_cost"]["gradient_evaluations"] == 20
+    assert groups["idarts"]["at_equal_cost"]["values"] == [81, 82, 83]
+    assert groups["darts"]["at_equal_cost"]["values"] == [90, 90, 90]
+
+
+def test_text_page_and_table(runs, tmp_path, capsys):
+    out = tmp_path / "page"
+    assert main(["compare", str(runs), "--by", "method", "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "92.00±1.00" in shown
+    assert "darts − idarts" in shown
+    page = (out / "index.html").read_text()
+    assert page.count("<svg") == 1
+    assert "92.00±1.00" in page
+    assert (out / "equal-cost-table.svg").read_text().count('class="line') >= 4  # two curves, two keys
+    rows = {row["group"]: row for row in csv.DictReader((out / "comparison.csv").read_text().splitlines())}
+    assert float(rows["idarts"]["cifar10_test_mean"]) == 92
+    assert "92.00±1.00" in (out / "results.md").read_text()
+
+
+def test_a_folder_of_other_things_is_left_alone(runs, tmp_path, capsys):
+    site, out = tmp_path / "site", tmp_path / "page"
+    site.mkdir()
+    (site / "index.html").write_text("mine")
+    assert main(["compare", str(runs), "--out", str(site)]) == 2
+    said = capsys.readouterr().err
+    assert "site is there and holds no comparison; name a new folder with --out" in said
+    assert said.count("\n") == 1
+    assert [(path.name, path.read_text()) for path in site.iterdir()] == [("index.html", "mine")]
+    out.mkdir()  # an empty folder is as good as a new one, and a comparison may be made anew
+    for _ in range(2):
+        assert main(["compare", str(runs), "--out", str(out)]) == 0
+
+
+def test_settings_that_differ_make_groups_and_budgets_by_seed_do_not(tmp_path):
+    for seed in (1, 2):
+        for terms in (0, 2):
+            folder = tmp_path / f"{terms}-{seed}"
+            make_run(folder, seed=seed, hypergradient={"terms": terms}, gradient_evaluations=100.0 * seed)
+    found = compare([tmp_path])
+    assert found.by == ("hypergradient.terms",)
+    assert [group.name for group in found.groups] == ["hypergradient.terms=0", "hypergradient.terms=2"]
+    by_method = compare([tmp_path, tmp_path], by=["method"])  # twice the same folder are the same runs
+    assert [len(group.runs) for group in by_method.groups] == [4]
+    assert any("several runs of a seed" in note for note in by_method.notes)
+
+
+def make_sweep(folder, **described):
+    """Finished runs of a plan, and what a sweep puts on record of it."""
+    planned = plan({"preset": "smoke", **described})
+    for name, config in planned.jobs.items():
+        make_run(folder / name, **json.loads(json.dumps(asdict(config))))
+    _record(folder, planned)
+    return folder
+
+
+def names(*folders, by=()):
+    return [group.name for group in compare(folders, by).groups]
+
+
+def test_a_sweeps_groups_have_the_names_of_its_file(tmp_path):
+    sets = {"slow-start": {"weights.warmup": 200, "weights.rate": 0.01}, "few-terms": {"hypergradient.terms": 0}}
+    starts = make_sweep(tmp_path / "starts", seeds=2, grid={"start": sets})
+    assert names(starts) == ["few-terms", "slow-start"]
+    assert names(starts, by=["weights.warmup"]) == ["weights.warmup=0", "weights.warmup=200"]
+    rates = make_sweep(tmp_path / "rates", grid={"alpha.rate": [1e-05, 1e-06]})
+    assert names(rates) == ["alpha.rate=1e-05", "alpha.rate=1e-06"]
+    methods = make_sweep(tmp_path / "methods", methods=["darts", "darts-first-order"], grid={"batch": [8, 9]})
+    both = ["darts batch=8", "darts batch=9", "darts-first-order batch=8", "darts-first-order batch=9"]
+    assert sorted(names(methods)) == both
+    assert sorted(names(rates, methods)) == sorted([*both, "idarts alpha.rate=1e-05", "idarts alpha.rate=1e-06"])
+
+
+def test_a_sweeps_groups_are_called_by_settings_where_its_record_has_no_parts(tmp_path):
+    rates = make_sweep(tmp_path / "rates", grid={"rate": {"low": {"alpha.rate": 1e-06}, "high": {"alpha.rate": 0.1}}})
+    for record in ({"jobs": list(json.loads((rates / "sweep.json").read_text())["jobs"])}, {"jobs": 3}, []):
+        (rates / "sweep.json").write_text(json.dumps(record))
+        assert names(rates) == ["alpha.rate=0.1", "alpha.rate=1e-06"]
+
+
+def test_what_cannot_be_compared_is_said(runs, tmp_path, capsys):
+    make_run(runs / "c", finished=False, seed=9)
+    make_run(runs / "d", table=False, seed=9, data="cifar10")
+    found = compare([runs])
+    assert any("left out: c" in note for note in found.notes)
+    assert any("different data (cifar10, digits)" in note for note in found.notes)
+    assert found.measure == "valid_accuracy"  # one has no table
+    assert at_equal_cost(found) == "a table knows the cells of some runs only"
+    for arguments, said in (
+        (["no-such"], "is not there"),
+        ([str(runs / "a1")], "nothing to compare"),
+        ([str(runs), "--by", "metod"], "no run has a setting 'metod'"),
+        ([str(runs), "--measure", "cifar10_test"], "not all runs have"),
+    ):
+        assert main(["compare", *arguments]) == 2
+        shown = capsys.readouterr().err
+        assert said in shown
+        assert shown.count("\n") == 1
+
+
+def test_a_value_that_is_not_finite_is_left_out_and_said(runs, tmp_path, capsys):
+    file = runs / "b3" / "metrics.jsonl"
+    lines = [json.loads(line) | {"valid_accuracy": None} for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert main(["compare", str(runs), "--measure", "valid_accuracy", "--json"]) == 0
+
+    def refuse(word):
+        raise AssertionError(f"{word} is no JSON")
+
+    found = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    (pair,) = found["pairs"]
+    assert (pair["seeds"], pair["permutation_p"], pair["permutation_p_holm"]) == (2, 1.0, 1.0)
+    assert found["groups"][1]["valid_accuracy"]["values"][2] is None
+    left_out = "Without a finite valid_accuracy, and left out of its means and tests: 1 of 6 runs, b3."
+    assert left_out in found["notes"]
+    assert main(["compare", str(runs), "--measure", "valid_accuracy", "--out", str(tmp_path / "page")]) == 0
+    assert left_out in " ".join(capsys.readouterr().out.split())
+    assert left_out not in compare([runs]).notes  # by the table all runs have a value
+    make_run(runs / "b4", "idarts", 3)
+    assert [found.pairs for *_, found in pairs(compare([runs], measure="valid_accuracy"))] == [3]
+
+
+def test_pairs_that_are_not_finite_are_none():
+    nan = float("nan")
+    assert paired([nan, 3.0, 4.0, nan], [1.0, 2.0, 2.0, nan]) == paired([3.0, 4.0], [2.0, 2.0])
+    alone = paired([nan, 3.0], [1.0, 2.0])
+    assert (alone.pairs, alone.mean, alone.permutation) == (1, 1.0, None)
+
+
+def test_without_a_common_cost_it_is_said_why(tmp_path, capsys):
+    for seed in (1, 2):
+        make_run(tmp_path / f"a{seed}", "darts", seed, per_round=1.0)
+        make_run(tmp_path / f"b{seed}", "idarts", seed, per_round=30.0)
+    assert main(["compare", str(tmp_path)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    why = "one run had ended after 20 gradient evaluations, another's first round took 30"
+    assert f"Without a column at equal cost: {why}." in shown
+    assert main(["compare", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["equal_cost"] is None
+
+
+@pytest.mark.parametrize("columns", ["80", "160", None])
+def test_names_are_never_cut(tmp_path, monkeypatch, capsys, columns):
+    sets = {"data.augment-with-a-long-name": {"batch": 8}, "data.augment-with-a-long-game": {"batch": 9}}
+    swept = make_sweep(tmp_path / "sets", seeds=2, methods=["darts", "darts-first-order"], grid={"start": sets})
+    if columns:
+        monkeypatch.setenv("COLUMNS", columns)
+    else:
+        monkeypatch.delenv("COLUMNS", raising=False)
+    assert main(["compare", str(swept)]) == 0
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    for group in compare([swept]).groups:
+        assert f"\n {group.name} " in shown
+    wide = "supernet" in shown.split("Paired by seed")[0].split("The supernet")[0]
+    assert wide == (columns != "80")
+    assert ("2 more measures need a wider terminal" in shown) == (not wide)
+    assert ("darts-first-order data.augment-with-a-long-game −" in shown) == wide
+
+
+def test_p_values_against_scipy():
+    draw = np.random.default_rng(1)
+    for number in (2, 5, 9):
+        first, second = draw.normal(size=(2, number)) + np.array([[0.5], [0.0]])
+        found = paired(first, second)
+        assert found.t_test == pytest.approx(stats.ttest_rel(first, second).pvalue)
+        oracle = stats.permutation_test(
+            (first, second), lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples", vectorized=True
+        )
+        assert found.permutation == pytest.approx(oracle.pvalue)
+    many = draw.normal(0.4, 1, 30)
+    assert permutation(many) == pytest.approx(t_test(many), abs=0.02)  # drawn, not counted
+    assert permutation(np.zeros(4)) == 1
+    assert holm([0.5, 0.9]) == [1.0, 1.0]

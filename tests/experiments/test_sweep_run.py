@@ -1,0 +1,192 @@
+"""Sweeps as a user has them: real processes, killed for real; two at once; interrupted; mistakes in the file."""
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from idarts.cli import main
+from idarts.cli import sweep as cli_sweep
+from idarts.errors import InputError
+from idarts.experiments import conduct, plan, sweep, write_results
+from idarts.experiments.job import Outcome
+
+TINY = {
+    "preset": "smoke",
+    "settings": {
+        "rounds": 2,
+        "channels": 5,
+        "batch": 8,
+        "inner_steps": 1,
+        "hypergradient.order": "first",  # the largest eigenvalue would take most of the time
+        "checkpoint_rounds": 1,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """A source that costs nothing to load."""
+    file, draw = tmp_path_factory.mktemp("data") / "dots.npz", np.random.default_rng(0)
+    x, y = draw.integers(0, 255, (48, 8, 8, 1), dtype=np.uint8), np.arange(48) % 3
+    np.savez(file, x_train=x, y_train=y, x_test=x, y_test=y)
+    return f"npz:{file}"
+
+
+def tiny(images, **more):
+    return {**TINY, "settings": {**TINY["settings"], "data": images}, **more}
+
+
+def rows(out):
+    return list(csv.DictReader((out / "results.csv").read_text().splitlines()))
+
+
+def test_a_failed_job_is_retried_and_reported_and_the_others_are_done(images, tmp_path):
+    described = plan(tiny(images, grid={"data": [images, "npz:/no/such.npz"]}))
+    told = []
+    failed = sweep(described, tmp_path / "out", jobs=1, threads=1, tell=told.append)
+    bad = next(name for name in described.jobs if "no_such" in name)
+    assert told[0] == f"jobs: 2, 1 at a time; logs: {tmp_path / 'out' / 'logs'}"
+    assert list(failed) == [bad]
+    assert "/no/such.npz" in failed[bad]
+    assert not any("trying again" in line for line in told)  # a mistake stays one
+    assert "Traceback" in (tmp_path / "out" / "logs" / f"{bad}.log").read_text()
+    assert len(rows(tmp_path / "out")) == 1
+    # Another call goes on: only what failed is tried.
+    assert list(sweep(described, tmp_path / "out", jobs=1, threads=1, tell=told.append)) == [bad]
+    assert "1 of 2 jobs are done already" in told
+    # With other settings the folder is another sweep's.
+    other = plan(tiny(images, settings={**TINY["settings"], "data": images, "rounds": 3}, grid={"data": [images]}))
+    before = (tmp_path / "out" / "sweep.json").read_bytes()
+    with pytest.raises(InputError, match="another rounds"):
+        sweep(other, tmp_path / "out")
+    assert (tmp_path / "out" / "sweep.json").read_bytes() == before
+    # One that an older version began lacks settings that it did not know; they stood as they stand by default.
+    good = next(name for name in described.jobs if name != bad)
+    file = tmp_path / "out" / good / "config.json"
+    begun = json.loads(file.read_text())
+    del begun["precision"], begun["selection"]["rate"]
+    file.write_text(json.dumps(begun))
+    assert list(sweep(described, tmp_path / "out", jobs=1, threads=1, tell=told.append)) == [bad]
+
+
+def test_interrupted_it_says_how_to_go_on_and_a_second_one_is_told(images, tmp_path):
+    out, file = tmp_path / "out", tmp_path / "two.yaml"
+    long = {**TINY["settings"], "data": images, "rounds": 100000, "checkpoint_rounds": 100000}
+    file.write_text(json.dumps({"preset": "smoke", "seeds": 2, "settings": long, "out": str(out)}))
+    command = [sys.executable, "-m", "idarts", "sweep", str(file), "--jobs", "2"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    logs = [out / f"nas-bench-201-idarts-{seed}" / "metrics.jsonl" for seed in (1, 2)]
+    for _ in range(1200):
+        if process.poll() is not None or all(log.exists() and log.read_text().count("\n") > 1 for log in logs):
+            break
+        time.sleep(0.05)
+    try:
+        with pytest.raises(InputError, match=f"in use by another sweep .process {process.pid}."):
+            sweep(plan(tiny(images)), out)
+        process.send_signal(signal.SIGINT)
+        shown, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert f"idarts sweep {file} --jobs 2\n" in shown
+    assert "trying again" not in errors
+    assert all(list((log.parent / "checkpoints").glob("*.pt")) for log in logs)  # they were asked, not killed
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"method": ["idarts"]}, "unknown key 'method'; did you mean methods?"),
+        ({"methods": ["idart"]}, "unknown method 'idart'; did you mean idarts?"),
+        ({"methods": "idarts"}, "expected a list of names"),
+        ({"methods": ["darts", "darts"]}, "is there twice"),
+        ({"spaces": ["nas-bench-20"]}, "unknown space"),
+        ({"preset": "smok"}, "did you mean smoke?"),
+        ({"seeds": 0}, "seeds is 0"),
+        ({"settings": {"alpha": {"rat": 1}}}, "unknown setting 'alpha.rat'; did you mean alpha.rate?"),
+        ({"settings": {"alpha": 3}}, "unknown setting 'alpha'"),
+        ({"settings": {"rounds": "many"}}, 'setting "rounds"'),
+        ({"settings": {"rounds": 0}}, "rounds is 0"),
+        ({"settings": {"seed": 3}}, "list it under seeds"),
+        ({"grid": {"batch": 3}}, "grid.batch is 3"),
+        ([1], "expected keys and values"),
+    ],
+)
+def test_mistakes_in_a_file_are_told_in_one_line(data, said, tmp_path, capsys):
+    file = tmp_path / "sweep.yaml"
+    file.write_text(json.dumps(data))
+    assert main(["sweep", str(file), "--out", str(tmp_path / "out")]) == 2
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert shown.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_settings_in_layers():
+    data = {
+        "preset": "nas-bench-1shot1-paper",
+        "methods": ["idarts", "darts"],
+        "settings": {"alpha.rate": "1e-3"},
+        "grid": {"size": {"s": {"batch": 8, "alpha": {"rate": 0.5}}, "l": {"batch": 9}}},
+    }
+    jobs = plan(data).jobs
+    assert jobs["nas-bench-1shot1-s3-idarts-s-1"].hypergradient.terms == 3  # the preset's
+    assert jobs["nas-bench-1shot1-s3-darts-s-1"].hypergradient.terms == 0  # DARTS stays DARTS
+    assert [job.alpha.rate for job in jobs.values()] == [0.5, 0.001, 0.5, 0.001]
+    assert [job.batch for job in jobs.values()] == [8, 9, 8, 9]
+
+
+def test_bad_options(tmp_path, capsys):
+    file = tmp_path / "sweep.yaml"
+    file.write_text("preset: smoke\n")
+    for options in (["--engine", "sun"], ["--engine", "ray"], ["--address", "x"], ["--jobs", "0"], ["--gpus", "1"]):
+        assert main(["sweep", str(file), *options]) == 2
+    assert capsys.readouterr().err.count("\n") == 5
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "mine.txt").touch()
+    assert main(["sweep", str(file), "--out", str(tmp_path / "taken")]) == 2
+    assert "holds no sweep" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("asked", "threads"), [("1", 1), ("3", 3), ("3,1", 3), ("100", 4), ("", 4), ("many", 4), (None, 4)]
+)
+def test_a_job_has_no_more_threads_than_omp_num_threads(tmp_path, monkeypatch, asked, threads):
+    given = []
+
+    @contextmanager
+    def noting():
+        def call(_, task):
+            given.append(task["threads"])
+            return Outcome("noted", again=False)
+
+        yield call
+
+    monkeypatch.setattr(conduct, "cores", lambda: 8)
+    monkeypatch.setattr(cli_sweep, "local", noting)
+    if asked is None:
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    else:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    sweep(plan(TINY), tmp_path / "called", noting(), jobs=2)
+    file = tmp_path / "sweep.yaml"
+    file.write_text("preset: smoke\n")
+    command = ["sweep", str(file), "--jobs", "2", "--out"]
+    assert main([*command, str(tmp_path / "typed")]) == 1
+    assert main([*command, str(tmp_path / "said"), "--threads", "5"]) == 1
+    assert given == [threads, threads, 5]
+
+
+def test_a_damaged_result_is_named(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "result.json").write_text("{}")
+    with pytest.raises(InputError, match=r"a/result.json is no search's result"):
+        write_results(tmp_path)

@@ -1,0 +1,208 @@
+"""`idarts.search` from Python: a space on arrays, a user's own module on a task without images, streams, mistakes."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import mse_loss
+from torch.utils.data import DataLoader, TensorDataset
+
+import idarts
+from idarts import Choice, InputError, derive
+from idarts.data import load
+from idarts.searching.streams import TensorBatches
+
+
+class Sequence(nn.Module):
+    """Predicts the sum of what came so far: a recurrent layer can, the others cannot."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = Choice(
+            {"recurrent": Recurrent(), "pointwise": nn.Linear(1, 8), "nothing": Nothing()},
+            name="layer",
+        )
+        self.head = nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.head(self.layer(x))
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.step = nn.Linear(1, 8)
+
+    def forward(self, x):
+        return self.step(x).cumsum(dim=1)
+
+
+class Nothing(nn.Module):
+    def forward(self, x):
+        return x.new_zeros(*x.shape[:2], 8)
+
+
+def sums(count):
+    x = torch.randn(count, 6, 1, generator=torch.Generator().manual_seed(0))
+    return x, x.cumsum(dim=1)
+
+
+def test_a_users_module_on_sequences_end_to_end(tmp_path):
+    torch.manual_seed(0)
+    model = Sequence()
+    result = idarts.search(
+        model,
+        sums(400),
+        loss=mse_loss,
+        out=tmp_path / "run",
+        rounds=60,
+        batch=32,
+        weights={"rate": 0.05, "clip": 1.0},
+        alpha={"rate": 0.05},
+    )
+    assert result.architecture.choices == {"layer": "recurrent"}
+    assert result.rounds[-1]["valid_loss"] < 0.5 * result.rounds[0]["valid_loss"]
+    assert result.rounds[-1]["valid_accuracy"] is None
+    plain = derive(model, result.architecture)
+    assert not any("alpha" in name for name, _ in plain.named_parameters())
+    assert isinstance(plain.layer, Recurrent)
+
+
+def test_a_space_on_arrays(tmp_path):
+    digits = load("digits")
+    images, labels = digits.train.images[:200], digits.train.labels[:200]
+    result = idarts.search(
+        "nas-bench-201", (images, labels), out=tmp_path / "run", rounds=2, batch=16, depth=1, channels=4, seed=1
+    )
+    assert result.architecture.space == "nas-bench-201"
+    assert len(result.rounds) == 2
+    again = idarts.search(
+        "nas-bench-201", (images, labels), out=tmp_path / "again", rounds=2, batch=16, depth=1, channels=4, seed=1
+    )
+    assert [r["alpha"] for r in again.rounds] == [r["alpha"] for r in result.rounds]
+
+
+def test_streams_are_taken_as_they_are(tmp_path):
+    x, y = sums(64)
+    streams = TensorBatches(x, y, 8, seed=0), TensorBatches(x, y, 8, seed=1)
+    result = idarts.search(Sequence(), *streams, loss=mse_loss, out=tmp_path / "run", rounds=1)
+    assert streams[0].position == 5  # four weight steps and the hypergradient's batch
+    assert len(result.rounds) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda out: idarts.search(nn.Linear(2, 2), sums(40), out=out), "Choice"),
+        (lambda out: idarts.search(Sequence(), sums(40), method="magic", out=out), "unknown method 'magic'"),
+        (lambda out: idarts.search(Sequence(), sums(40), rouds=3, out=out), "did you mean rounds"),
+        (lambda out: idarts.search(Sequence(), sums(40), batch=1000, out=out), "a batch of 1000 from 20"),
+        (lambda out: idarts.search("nas-bench-2001", sums(40), out=out), "images"),
+        (lambda out: idarts.search(Sequence(), sums(40), space="darts", out=out), "first argument; leave space= out"),
+        (lambda out: idarts.search(Sequence(), sums(40), augment=True, batch=8, out=out), "leave it out for batches"),
+        (lambda out: idarts.search(Sequence(), sums(40), "official", out=out), "'official' needs data by name"),
+        (lambda out: idarts.search(Sequence(), sums(40), 1.5, out=out), "valid is 1.5, expected a share"),
+        (lambda out: idarts.search(Sequence(), DataLoader(TensorDataset(*sums(8))), out=out), "give its dataset"),
+        (lambda out: idarts.search(Sequence(), sums(8)[0], out=out), "is no data to search on"),
+        (lambda out: idarts.search(Sequence(), iter([]), iter([]), out=out), "a stream of batches without __len__"),
+        (lambda out: idarts.search(Sequence(), sums(1), batch=1, out=out), "there are no examples"),
+        (lambda out: idarts.search(Sequence(), sums(40), alpha=0.01, out=out), "alpha is 0.01, expected a group of"),
+        (lambda out: idarts.search(Sequence(), sums(40), rounds={"a": 1}, out=out), "rounds is {'a': 1}, expected a"),
+        (lambda out: idarts.search(Sequence(), sums(40), seed="a", out=out), "seed is 'a', expected a whole number"),
+        (lambda out: idarts.search(Sequence(), sums(40), none="false", out=out), "expected true or false"),
+        (
+            lambda out: idarts.search(Sequence(), sums(40), cost={"kind": "parameters", "target": "5M"}, out=out),
+            "cost.target is '5M', expected a positive number, or none",
+        ),
+        (
+            lambda out: idarts.search(Sequence(), sums(40), batch=8, relaxation="partial-channels", out=out),
+            "partial-channels are built into a supernet",
+        ),
+        (
+            lambda out: idarts.search(Sequence().requires_grad_(False), sums(40), batch=8, out=out),
+            "no weights to train",
+        ),
+        (lambda out: idarts.search(Sequence(), (sums(40)[0], sums(30)[1]), out=out), "40 inputs with 30 targets"),
+        (lambda out: idarts.search(Sequence(), sums(40), device="cuda:7", out=out), "device says nothing of a model"),
+        (lambda out: idarts.search("nas-bench-201", sums(40), image=16, out=out), "image says nothing of data"),
+        (
+            lambda out: idarts.search(Sequence(), sums(40), batch=8, selection={"rule": "trials"}, out=out),
+            "no networks can be built",
+        ),
+    ],
+)
+def test_mistakes(tmp_path, call, words):
+    with pytest.raises(InputError, match=words):
+        call(tmp_path / "run")
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+@pytest.mark.parametrize(
+    "data", [TensorDataset(*sums(40)), tuple(part.numpy() for part in sums(40)), list(sums(40))], ids=type
+)
+def test_data_of_many_kinds_are_the_same_search(data, tmp_path):
+    found = []
+    for number, train in enumerate((sums(40), data)):
+        torch.manual_seed(0)
+        model = Sequence()
+        idarts.search(model, train, 0.3, loss=mse_loss, batch=8, rounds=1, out=tmp_path / str(number))
+        found.append([parameter.detach().clone() for parameter in model.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+class Pair(nn.Module):
+    """Two inputs, two outputs, a frozen layer, and a Choice without a choice."""
+
+    def __init__(self):
+        super().__init__()
+        self.below = nn.Linear(3, 4).requires_grad_(False)
+        self.only = Choice({"line": nn.Linear(4, 1)}, name="only")
+
+    def forward(self, a, b):
+        return self.only(self.below(a)), b
+
+
+class Pairs(TensorBatches):
+    def __next__(self):
+        x, y = super().__next__()
+        return (x, x + 1), y
+
+
+@pytest.mark.parametrize("method", ["idarts", "darts-first-order", "random-nas", "enas"])
+def test_several_inputs_and_outputs_frozen_weights_and_one_branch(method, tmp_path):
+    x = torch.randn(40, 3)
+    model = Pair()
+    before = model.below.weight.clone()
+
+    def loss(outputs, target):
+        return mse_loss(outputs[0], target).reshape(1) + 0 * outputs[1].sum()
+
+    streams = (Pairs(x, x.sum(1, keepdim=True), 8, seed=seed) for seed in (0, 1))
+    rule = {"rule": "best-of", "samples": 2}
+    result = idarts.search(
+        model, *streams, method=method, loss=loss, rounds=2, selection=rule, out=tmp_path / "run",
+        hypergradient={"curvature": "hessian", "samples": 2} if method in ("idarts", "enas") else {},
+    )  # fmt: skip
+    assert result.architecture.choices == {"only": "line"}
+    assert torch.equal(model.below.weight, before)
+
+
+def test_two_parts_have_one_scale_and_all_of_their_classes(tmp_path):
+    x = torch.randint(0, 255, (40, 1, 8, 8), dtype=torch.uint8)
+    y = torch.arange(40) % 4
+    told = {"batch": 8, "rounds": 1, "depth": 1, "channels": 4, "selection": {"rule": "argmax"}}
+    seen = []
+
+    def watch(_, search):
+        seen.extend((search.train.part, search.valid.part, search.net))
+
+    idarts.search("nas-bench-201", (x, y), (x // 2, y), out=tmp_path / "a", watch=watch, **told)
+    assert (seen[0].mean, seen[0].std) == (seen[1].mean, seen[1].std)
+    tail = torch.cat([y[:-3], torch.tensor([4, 5, 6])])  # classes that one half may lack
+    idarts.search("nas-bench-201", (x, tail), out=tmp_path / "b", watch=watch, **told)
+    assert seen[-1](torch.zeros(2, 1, 8, 8)).shape == (2, 7)
+
+
+def test_a_device_that_is_not_there_is_refused(tmp_path):
+    images = load("digits").train.images[:64], load("digits").train.labels[:64]
+    with pytest.raises(InputError, match="cuda:7"):
+        idarts.search("nas-bench-201", images, device="cuda:7", out=tmp_path / "run", rounds=1, channels=4, depth=1)

@@ -1,0 +1,341 @@
+"""Relaxation × hypergradient × selection: any combination runs, and each point does what its paper says."""
+
+import json
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, mse_loss
+
+import idarts
+from idarts.arch import Architecture, nas_bench_201, parse
+from idarts.arch.rules import NAS_BENCH_201_OPS as OPS
+from idarts.data import Batches, load, split
+from idarts.pages import write_report
+from idarts.searching import METHODS, Search, config
+from idarts.searching.controller import Controller
+from idarts.searching.relaxations import relaxed
+from idarts.searching.selection import Judge, best_of, by_perturbation, drawn, largest
+from idarts.searching.settings import Selection
+from idarts.searching.trials import Trial, by_trials, neighbours
+from idarts.spaces import Choice, ChoiceSupernet, space
+from idarts.spaces.relaxation import Gumbel, Without, softmax
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return split(load("digits").train, 0.5, seed=0)
+
+
+def supernet(name="nas-bench-201"):
+    torch.manual_seed(3)
+    found = space(name)
+    return found.supernet(found.macro.changed(depth=3 if name == "darts" else 1, channels=4), in_channels=1)
+
+
+def begin(parts, method="idarts", name="nas-bench-201", **changes):
+    net = supernet(name)
+    train, valid = (Batches(part, 8, seed=seed) for seed, part in enumerate(parts))
+    return Search(net, train, valid, config(method, **{"rounds": 2, **changes}))
+
+
+QUICK = {"samples": 3, "batches": 1}
+
+
+@pytest.mark.filterwarnings("ignore::idarts.errors.DivergenceWarning")  # after two rounds, of a Hessian
+@pytest.mark.parametrize("rule", ["argmax", "best-of", "perturbation"])
+@pytest.mark.parametrize("order", ["first", "implicit"])
+@pytest.mark.parametrize("relaxation", ["softmax", "gumbel", "dirichlet"])
+def test_any_combination_runs(parts, relaxation, order, rule):
+    products = "finite_difference" if relaxation == "dirichlet" else "exact"  # torch's own cannot be derived twice
+    hypergradient = {"order": order, "products": products, "curvature": "hessian", "step": 0.01}
+    search = begin(parts, relaxation=relaxation, hypergradient=hypergradient, selection={"rule": rule, **QUICK})
+    rounds = list(search.rounds())
+    assert len(rounds) == 2
+    assert all(math.isfinite(found.valid_loss) and found.norm > 0 for found in rounds)
+    assert search.select().space == "nas-bench-201"
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["nas-bench-201", "nas-bench-1shot1-s2", "darts"])
+def test_every_method_in_every_space(parts, method, name):
+    if name == "darts" and method not in ("gdas", "enas"):
+        pytest.skip("slow, and the others differ from these in nothing that DARTS' space knows of")
+    search = begin(parts, method, name, rounds=1, selection=QUICK, hypergradient={"samples": 2})
+    assert [found.number for found in search.rounds()] == [1]
+    found = search.select()
+    search.net.path(found)  # is one of the space
+
+
+@pytest.mark.parametrize("method", ["gdas", "enas", "setn"])
+def test_what_is_drawn_is_the_same_after_a_resume(parts, method):
+    whole, cut, rest = (begin(parts, method, rounds=4, hypergradient={"samples": 2}) for _ in range(3))
+    torch.manual_seed(7)
+    list(whole.rounds())
+    torch.manual_seed(7)
+    rounds = cut.rounds()
+    next(rounds), next(rounds)
+    state = cut.state_dict()
+    torch.manual_seed(99)
+    rest.load_state_dict(state)
+    list(rest.rounds())
+    ends = [search.state_dict()["net"] for search in (whole, rest)]
+    assert all(torch.equal(one, other) for one, other in zip(ends[0].values(), ends[1].values(), strict=True))
+    found = []
+    for search in (whole, rest):
+        torch.manual_seed(11)
+        found.append(search.select())
+    assert found[0] == found[1]
+
+
+class TestRelaxation:
+    def test_gdas_cools_down_and_runs_one_path(self, parts):
+        search = begin(parts, "gdas")
+        kinds = [relaxed(search.net, search.settings, None, used) for used in (0.0, 1.0)]
+        assert [kind.temperature for kind in kinds] == pytest.approx([10.0, 0.1])
+        mixture = search._mixtures(None)["cell"]
+        assert [sum(row) for row in mixture.active] == [1] * 6
+        torch.testing.assert_close(mixture.weights.sum(dim=1), torch.ones(6))
+
+    def test_gumbel_draws_by_the_softmax(self):
+        torch.manual_seed(0)
+        alpha = torch.tensor([[0.0, 1.0, 2.0]]).log1p().repeat(6000, 1)
+        shares = torch.tensor(Gumbel(1.0)(alpha).active).float().mean(dim=0)
+        torch.testing.assert_close(shares, torch.tensor([1 / 6, 2 / 6, 3 / 6]), atol=0.03, rtol=0)
+
+    def test_gumbels_gradient_is_the_softmax_ones(self):
+        alpha = torch.randn(2, 3, requires_grad=True)
+        value = torch.randn(2, 3)
+        torch.manual_seed(5)
+        (straight,) = torch.autograd.grad((Gumbel(0.7)(alpha).weights * value).sum(), alpha)
+        torch.manual_seed(5)
+        noise = torch.empty(2, 3).exponential_().log().neg()
+        (soft,) = torch.autograd.grad((((alpha + noise) / 0.7).softmax(1) * value).sum(), alpha)
+        torch.testing.assert_close(straight, soft)
+
+    def test_without_none_it_takes_no_part(self, parts):
+        search = begin(parts, none=False)
+        list(search.rounds())
+        none = search.net.none
+        weights = search.net.mixtures()["cell"].weights
+        assert not weights[:, none].any()
+        torch.testing.assert_close(weights.sum(dim=1), torch.ones(6))
+        torch.testing.assert_close(Without(0, softmax)(torch.zeros(1, 5)).weights, torch.tensor([[0.0] + [0.25] * 4]))
+
+    def test_setn_trains_paths_and_steps_alpha_on_the_mixture(self, parts):
+        search = begin(parts, "setn")
+        assert [sum(row) for row in search._mixtures(search.settings.weights.relaxation)["cell"].active] == [1] * 6
+        list(search.rounds())
+        assert search.net.mixtures()["cell"].active is None
+
+    def test_random_nas_never_moves_alpha(self, parts):
+        search = begin(parts, "random-nas")
+        before = [tensor.clone() for tensor in (*search.a, *search.w)]
+        list(search.rounds())
+        moved = [not torch.equal(one, other) for one, other in zip(before, (*search.a, *search.w), strict=True)]
+        assert not moved[0]
+        assert any(moved[1:])
+
+
+class TestSelection:
+    def test_largest_with_and_without_none_leaves_alpha_alone(self):
+        net = supernet()
+        with torch.no_grad():
+            net.alpha["cell"][:, OPS.index("none")] = 5.0
+            net.alpha["cell"][:, OPS.index("avg_pool_3x3")] = 4.0
+        before = net.alpha["cell"].clone()
+        assert nas_bench_201.to_ops(largest(net, Selection())) == ("none",) * 6
+        assert nas_bench_201.to_ops(largest(net, Selection(none=False))) == ("avg_pool_3x3",) * 6
+        assert torch.equal(before, net.alpha["cell"])
+
+    def test_drawn_by_the_softmax_of_alpha(self):
+        torch.manual_seed(0)
+        net = supernet()
+        with torch.no_grad():
+            net.alpha["cell"].zero_()[:, OPS.index("nor_conv_3x3")] = math.log(4.0)  # half of the mass
+        ops = [op for _ in range(300) for op in nas_bench_201.to_ops(drawn(net, Selection()))]
+        assert ops.count("nor_conv_3x3") / len(ops) == pytest.approx(0.5, abs=0.04)
+        assert ops.count("none") / len(ops) == pytest.approx(0.125, abs=0.03)
+
+    def test_best_of_is_the_best_by_its_own_weights_and_leaves_no_trace(self, parts):
+        search = begin(parts)
+        buffers = {name: buffer.clone() for name, buffer in search.net.named_buffers()}
+        batches = [next(search.valid) for _ in range(2)]
+        candidates = [parse(f"nas-bench-201:{index}") for index in (0, 77, 4321, 9999, 77)]
+        found, cost = best_of(Judge(search.net, batches, lambda y, labels: -cross_entropy(y, labels)), candidates)
+        with torch.no_grad():
+            losses = [
+                sum(cross_entropy(search.net(x, mixtures=search.net.path(c)), y).item() for x, y in batches)
+                for c in candidates
+            ]
+        for name, buffer in search.net.named_buffers():
+            buffer.copy_(buffers[name])
+        assert found == candidates[losses.index(min(losses))]
+        assert cost == pytest.approx(4 * 2 / 3)  # four different ones, two forward passes each
+
+    def test_perturbation_keeps_what_is_missed_most_whatever_alpha_says(self):
+        right, wrong = nn.Linear(3, 1), nn.Linear(3, 1)
+        with torch.no_grad():
+            for parameter in wrong.parameters():
+                parameter.zero_()
+        net = ChoiceSupernet(Choice({"right": right, "wrong": wrong}, name="block"))
+        with torch.no_grad():
+            net.alpha["block"].copy_(torch.tensor([[0.0, 1.0]]))
+        x = torch.randn(32, 3)
+        judge = Judge(net, [(x, right(x).detach())], lambda y, target: -mse_loss(y, target))
+        assert net.architecture().choices == {"block": "wrong"}
+        assert by_perturbation(judge, Selection())[0].choices == {"block": "right"}
+        assert net.architecture().choices == {"block": "wrong"}
+
+    def test_perturbation_leaves_out_what_took_no_part_in_the_training(self):
+        net, seen = supernet(), []
+        judge = Judge(net, [], lambda *_: torch.tensor(0.0))
+
+        class Watched(Judge):
+            def __call__(self, mixtures):
+                seen.append(mixtures["cell"].weights[:, net.none])
+                return 0.0
+
+        by_perturbation(Watched(net, judge.batches, judge.score), Selection(none=False))
+        assert torch.stack(seen).abs().max() == 0
+        seen.clear()
+        by_perturbation(Watched(net, judge.batches, judge.score), Selection())
+        assert seen[0].min() > 0
+
+
+class TestTrials:
+    def test_neighbours_are_one_decision_away_the_nearest_first(self):
+        net = supernet()
+        with torch.no_grad():
+            net.alpha["cell"].copy_(torch.tensor([[0.0, 1.0, 2.0, 3.0, 0.5]] * 6))
+            net.alpha["cell"][4, 2] = 2.9
+        first, second, *others = neighbours(net, Selection(none=False))
+        assert nas_bench_201.to_ops(first) == ("nor_conv_3x3",) * 6
+        changed = [nas_bench_201.to_ops(other) for other in (second, *others)]
+        assert len(changed) == len(set(changed)) == 18
+        assert all(sum(op != "nor_conv_3x3" for op in ops) == 1 and "none" not in ops for ops in changed)
+        assert changed[0][4] == "nor_conv_1x1"
+
+    def test_the_one_that_learns_is_taken_and_nothing_is_left_behind(self):
+        torch.manual_seed(0)
+        x = torch.randn(64, 4)
+        batches = [(x, x.sum(1, keepdim=True))] * 20
+
+        def build(architecture):
+            return (
+                nn.Linear(4, 1)
+                if architecture.choices["layer"] == "learns"
+                else nn.Sequential(nn.Linear(4, 1), nn.ReLU())
+            )
+
+        candidates = [Architecture("choice", choices={"layer": name}) for name in ("cannot", "learns")]
+        state = torch.get_rng_state()
+        trial = Trial(build, lambda: iter(batches), batches[:3], mse_loss, rate=0.05, seed=1)
+        found, cost, tried = by_trials(trial, candidates, 20)
+        assert found.choices == {"layer": "learns"}
+        assert cost == pytest.approx(2 * (20 + 3 / 3))
+        assert [one.architecture.choices["layer"] for one in tried] == ["learns", "cannot"]
+        assert tried[0].loss < tried[1].loss
+        assert torch.equal(state, torch.get_rng_state())
+        assert trial(candidates[0], 5) == trial(candidates[0], 5)  # the same for all, and every time
+
+    def test_the_better_half_is_tried_again_twice_as_long(self):
+        asked = []
+
+        class Counting(Trial):
+            def __call__(self, architecture, steps):
+                asked.append((architecture, steps))
+                return -architecture if steps == 3 else architecture  # the last word is the long trial's
+
+        trial = Counting(None, iter, [None] * 3, mse_loss, rate=0.05, seed=1)
+        found, cost, tried = by_trials(trial, list(range(9)), 3)
+        assert [steps for _, steps in asked] == [3] * 9 + [6] * 4 + [12] * 2
+        assert [architecture for architecture, _ in asked[9:]] == [8, 7, 6, 5, 5, 6]
+        assert found == 5
+        assert cost == pytest.approx(9 * 4 + 4 * 7 + 2 * 13)
+        assert [(one.architecture, one.steps) for one in tried[9:]] == [
+            (5, 6),
+            (6, 6),
+            (7, 6),
+            (8, 6),
+            (5, 12),
+            (6, 12),
+        ]
+
+    def test_a_search_ends_in_trials(self, tmp_path):
+        x, y = load("digits").train.images[:96], load("digits").train.labels[:96]
+        result = idarts.search(
+            "nas-bench-201", (x, y), batch=8, rounds=1, depth=1, channels=4, out=tmp_path / "run",
+            selection={"rule": "trials", "samples": 3, "steps": 2, "batches": 1},
+        )  # fmt: skip
+        found = json.loads((tmp_path / "run" / "result.json").read_text())
+        assert parse(found["architecture"]) == result.architecture
+        pairs = zip(*map(nas_bench_201.to_ops, (result.architecture, parse(found["argmax"]))), strict=True)
+        assert sum(a != b for a, b in pairs) <= 1
+        assert [one["steps"] for one in found["trials"]] == [2, 2, 2]
+        assert parse(found["trials"][0]["architecture"]) == result.architecture
+        page = write_report(tmp_path / "run").read_text()
+        assert "What was tried" in page
+        assert f"{found['trials'][-1]['loss']:.3f} after 2 steps" in page
+
+    def test_no_networks_no_trials(self, tmp_path):
+        model = Choice({"line": nn.Linear(4, 1), "nothing": nn.Linear(4, 1, bias=False)}, name="layer")
+        x = torch.randn(32, 4)
+        with pytest.raises(idarts.InputError, match="no networks can be built"):
+            idarts.search(
+                model,
+                (x, x[:, :1]),
+                loss=mse_loss,
+                batch=8,
+                rounds=1,
+                selection={"rule": "trials"},
+                out=tmp_path / "run",
+            )
+
+
+class TestController:
+    def test_likelihoods_of_all_paths_sum_to_one(self):
+        model = nn.Sequential(
+            *(Choice({"a": nn.Identity(), "b": nn.ReLU(), "c": nn.Tanh()}, name=f"c{i}") for i in range(2))
+        )
+        torch.manual_seed(0)
+        controller = Controller(ChoiceSupernet(model))
+        likely = {}
+        for _ in range(400):
+            choices, log_likelihood, entropy, _ = controller.draw()
+            likely[str(choices)] = log_likelihood.exp().item()
+        assert len(likely) == 9
+        assert sum(likely.values()) == pytest.approx(1.0, abs=1e-5)
+        assert 0 < entropy.item() <= 2 * math.log(3) + 1e-6
+
+    def test_it_learns_what_is_rewarded(self):
+        torch.manual_seed(0)
+        controller = Controller(supernet())
+        optimizer = torch.optim.Adam(controller.parameters(), 0.02)
+        for _ in range(150):
+            loss = []
+            for _ in range(5):
+                choices, log_likelihood, entropy, _ = controller.draw()
+                reward = torch.tensor(sum(pick == 3 for pick in choices["cell"]) / 6)
+                loss.append(controller.loss(reward, log_likelihood, entropy))
+            optimizer.zero_grad()
+            torch.stack(loss).mean().backward()
+            optimizer.step()
+        assert controller.draw(greedy=True)[0]["cell"].count(3) >= 5
+
+    def test_alpha_shows_its_greedy_path(self, parts):
+        search = begin(parts, "enas", hypergradient={"samples": 2})
+        list(search.rounds())
+        choices = search.controller.draw(greedy=True)[0]["cell"]
+        assert search.net.alpha["cell"].argmax(dim=1).tolist() == choices
+
+
+def test_a_model_of_ones_own_by_every_method(tmp_path):
+    x = torch.randn(48, 4)
+    for method in METHODS:
+        model = Choice({"line": nn.Linear(4, 1), "nothing": nn.Linear(4, 1, bias=False)}, name="layer")
+        result = idarts.search(
+            model, (x, x.sum(1, keepdim=True)), method=method, loss=mse_loss, batch=8, rounds=2, out=tmp_path / method
+        )
+        assert set(result.architecture.choices) == {"layer"}, method

@@ -1,0 +1,356 @@
+"""Algorithm 1: against a hand-written loop, against DARTS step by step, resumed to the bit, with numbers that fail."""
+
+import math
+from itertools import islice
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from idarts import InputError, NotFiniteError
+from idarts.data import Batches, load, split
+from idarts.engine import checkpoint
+from idarts.searching import Search, config
+from idarts.spaces import space
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return split(load("digits").train, 0.5, seed=0)
+
+
+def begin(parts, method="idarts", **changes):
+    torch.manual_seed(3)
+    found = space("nas-bench-201")
+    net = found.supernet(found.macro.changed(depth=1, channels=4), in_channels=1)
+    train, valid = (Batches(part, 16, seed=seed) for seed, part in enumerate(parts))
+    return Search(net, train, valid, config(method, **changes))
+
+
+def same(one, other):
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other
+
+
+def state_of(search):
+    """All of it but the time that it took."""
+    return {key: value for key, value in search.state_dict().items() if key != "seconds"}
+
+
+def by_hand(search):
+    """Algorithm 1 by autograd alone: T SGD steps, then Adam on ∇_α L2 − γ ∇_w L2 Σ_{k≤K} (I − γH)^k ∂²L1/∂α∂w.
+
+    With T = 1 and K = 0 this is second-order DARTS; γ is the weights' learning rate.
+    """
+    net, a, w, settings = search.net, search.a, search.w, search.settings
+    weights, alpha = settings.weights, settings.alpha
+    total = settings.rounds * settings.inner_steps
+
+    def rate(step):
+        return weights.last_rate + (weights.rate - weights.last_rate) * 0.5 * (1 + math.cos(math.pi * step / total))
+
+    step, buffers, m, v = 0, None, torch.zeros_like(a[0]), torch.zeros_like(a[0])
+    for number in range(1, settings.rounds + 1):
+        for _ in range(settings.inner_steps):
+            images, labels = next(search.train)
+            grads = torch.autograd.grad(cross_entropy(net(images), labels), w)
+            shrink = min(1.0, weights.clip / (torch.sqrt(sum((g**2).sum() for g in grads)).item() + 1e-6))
+            grads = [g * shrink + weights.decay * p.detach() for g, p in zip(grads, w, strict=True)]
+            buffers = [weights.momentum * b + g for b, g in zip(buffers, grads, strict=True)] if buffers else grads
+            with torch.no_grad():
+                for p, g, b in zip(w, grads, buffers, strict=True):
+                    p.sub_(rate(step) * (g + weights.momentum * b))
+            step += 1
+        statistics = {name: buffer.clone() for name, buffer in net.named_buffers()}
+        (xt, yt), (xv, yv) = next(search.train), next(search.valid)
+        *term, direct = torch.autograd.grad(cross_entropy(net(xv), yv), (*w, *a))
+        inner = torch.autograd.grad(cross_entropy(net(xt), yt), w, create_graph=True)
+        total_term = term
+        for _ in range(settings.hypergradient.terms):
+            bent = torch.autograd.grad(inner, w, term, retain_graph=True)
+            term = [t - rate(step) * b for t, b in zip(term, bent, strict=True)]
+            total_term = [s + t for s, t in zip(total_term, term, strict=True)]
+        (mixed,) = torch.autograd.grad(inner, a, total_term)
+        for name, buffer in net.named_buffers():
+            buffer.copy_(statistics[name])
+        g = direct - rate(step) * mixed + alpha.decay * a[0].detach()
+        m, v = alpha.betas[0] * m + (1 - alpha.betas[0]) * g, alpha.betas[1] * v + (1 - alpha.betas[1]) * g**2
+        mean, spread = m / (1 - alpha.betas[0] ** number), v / (1 - alpha.betas[1] ** number)
+        with torch.no_grad():
+            a[0].sub_(alpha.rate * mean / (spread.sqrt() + 1e-8))
+
+
+@pytest.mark.filterwarnings("ignore::idarts.errors.DivergenceWarning")
+@pytest.mark.parametrize(("inner_steps", "terms", "rounds"), [(1, 0, 1), (1, 0, 2), (1, 0, 4), (2, 1, 2), (4, 2, 3)])
+def test_the_loop_is_algorithm_1_by_hand_and_with_one_step_and_no_terms_darts(parts, inner_steps, terms, rounds):
+    changes = {
+        "rounds": rounds,
+        "inner_steps": inner_steps,
+        "alpha": {"rate": 0.01},
+        "hypergradient": {"terms": terms, "step": "rate", "curvature": "hessian"},
+    }
+    ours, reference = begin(parts, **changes), begin(parts, **changes)
+    list(ours.rounds())
+    by_hand(reference)
+    torch.testing.assert_close(ours.a[0], reference.a[0], rtol=1e-4, atol=2e-6)
+    for one, other in zip(ours.w, reference.w, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    assert config("darts").inner_steps == 1
+    assert config("darts").hypergradient.terms == 0
+
+
+def test_weights_learn_and_alpha_moves(parts):
+    search = begin(parts, rounds=40, alpha={"rate": 0.05}, weights={"rate": 0.1})
+    start = search.a[0].detach().clone()
+    rounds = list(search.rounds())
+    assert sum(r.train_loss for r in rounds[-5:]) < 0.7 * sum(r.train_loss for r in rounds[:5])
+    assert (search.a[0] - start).abs().max() > 0.1
+    assert rounds[-1].entropy < rounds[0].entropy
+    assert [r.gradient_evaluations for r in rounds] == sorted(r.gradient_evaluations for r in rounds)
+    assert rounds[-1].rate == pytest.approx(0.001, rel=0.1)
+
+
+def test_the_same_seed_gives_the_same_bits(parts):
+    states = []
+    for _ in range(2):
+        search = begin(parts, rounds=3)
+        list(search.rounds())
+        states.append(state_of(search))
+    assert same(*states)
+
+
+@pytest.mark.parametrize("stop", [1, 3, 5])
+def test_resuming_is_bit_exact(parts, tmp_path, stop):
+    """45 batches to an epoch, five a round: none of these stops is at the end of one."""
+    changes = {"rounds": 7, "weights": {"warmup": 3}, "hypergradient": {"step": "auto"}}
+    whole = begin(parts, **changes)
+    log = list(whole.rounds())
+    first = begin(parts, **changes)
+    part = list(islice(first.rounds(), stop))
+    checkpoint.save(tmp_path, first.number, first.state_dict())
+    torch.manual_seed(999)
+    resumed = begin(parts, **changes)
+    number, state, problems = checkpoint.latest(tmp_path)
+    assert (number, problems) == (stop, [])
+    resumed.load_state_dict(state)
+    assert part + list(resumed.rounds()) == log
+    assert same(state_of(resumed), state_of(whole))
+
+
+@pytest.mark.filterwarnings("ignore:a loss or the hypergradient was not finite")
+def test_rounds_that_are_not_finite_are_skipped_then_end_the_search(parts):
+    search = begin(parts, rounds=20)
+    good = search.valid
+
+    class Spoilt:
+        """Every validation batch from the third on is NaN."""
+
+        taken = 0
+
+        def __next__(self):
+            self.taken += 1
+            images, labels = next(good)
+            return images * (math.nan if self.taken > 2 else 1.0), labels
+
+    search.valid = Spoilt()
+    rounds = search.rounds()
+    assert all(found.norm is not None for found in islice(rounds, 2))
+    settled = search.a[0].detach().clone()
+    assert all(found.norm is None for found in islice(rounds, 4))
+    with pytest.raises(NotFiniteError, match=r"5 rounds in a row.*round 7"):
+        next(rounds)
+    assert torch.equal(search.a[0], settled)
+
+
+@pytest.mark.filterwarnings("ignore:a loss or the hypergradient was not finite")
+@pytest.mark.parametrize("method", ["random-nas", "enas"])
+def test_methods_without_hypergradients_end_as_well(parts, method):
+    search = begin(parts, method=method, rounds=20, hypergradient={"samples": 2})
+    good = search.valid
+
+    class Bad:
+        def __next__(self):
+            images, labels = next(good)
+            return images * math.nan, labels
+
+    search.valid = Bad()
+    with pytest.raises(NotFiniteError, match="5 rounds in a row"):
+        list(search.rounds())
+    assert not search.sound
+    kept = search.controller.parameters() if search.controller else search.a
+    assert all(parameter.isfinite().all() for parameter in kept)
+
+
+def test_what_is_not_in_the_relaxation_is_not_selected(parts):
+    search = begin(parts, rounds=1, none=False)
+    with torch.no_grad():
+        search.a[0][:, search.net.none] = 9.0
+    assert "none" not in str(search.current())
+    assert "none" not in str(search.select())
+
+
+def test_a_bad_training_batch_moves_nothing(parts):
+    search = begin(parts, rounds=3, weights={"decay": 0.0, "momentum": 0.0, "nesterov": False})
+    good, before = search.train, [p.detach().clone() for p in search.w]
+
+    class Bad:
+        def __next__(self):
+            images, labels = next(good)
+            return images * math.nan, labels
+
+    search.train = Bad()
+    search.net.train()
+    search._weight_step()
+    assert all(torch.equal(one, other) for one, other in zip(before, search.w, strict=True))
+
+
+def test_a_gradient_that_is_not_finite_is_left_out_too(parts):
+    search = begin(parts, "darts-first-order", rounds=4)
+    plain, calls = search.loss, []
+
+    def spoilt(outputs, targets):
+        calls.append(1)
+        steep = (outputs - outputs.detach()).abs().sum().sqrt()  # 0, with a gradient that is not finite
+        return plain(outputs, targets) + (steep if len(calls) == 1 else 0.0)
+
+    search.loss = spoilt
+    assert all(math.isfinite(found.train_loss) for found in search.rounds())
+    assert all(parameter.isfinite().all() for parameter in search.w)
+
+
+def test_going_back_forgets_the_curvature_that_was_seen_since(parts):
+    search = begin(parts, rounds=1)
+    state = search.state_dict()
+    assert len(list(search.rounds())) == 1
+    assert search.spectrum is not None
+    search.load_state_dict(state)
+    assert search.spectrum is None
+
+
+def test_a_learning_rate_that_ends_at_zero_is_no_error(parts):
+    found = list(begin(parts, "darts", rounds=3, weights={"last_rate": 0.0}).rounds())
+    assert found[-1].rate == 0.0
+    assert [one.implicit_share > 0 for one in found] == [True, True, False]
+
+
+def test_a_budget_that_ends_in_the_warm_up_finds_nothing(parts):
+    search = begin(parts, weights={"warmup": 60}, gradient_evaluations=5)
+    with pytest.raises(InputError, match="before the first step on α"):
+        list(search.rounds())
+    assert search.weight_steps == 5
+
+
+@pytest.mark.parametrize("method", ["idarts", "darts", "darts-first-order", "gdas", "setn", "random-nas", "enas"])
+def test_an_epoch_is_an_epoch_and_no_batch_is_drawn_in_vain(parts, method):
+    search = begin(parts, method, epochs=1, hypergradient={"samples": 1})
+    search.train = Batches(parts[0], 64)  # 11 batches
+    search.total = max(1, round(len(search.train) / search.settings.batches_a_round))
+    drawn, given = [], search.train.__class__.__next__
+
+    class Counted:
+        def __next__(self):
+            drawn.append(1)
+            return given(batches)
+
+    batches, search.train = search.train, Counted()
+    rounds = len(list(search.rounds()))
+    assert len(drawn) == rounds * search.settings.batches_a_round
+    assert len(drawn) == pytest.approx(11, abs=2)
+    implicit = method in ("idarts", "darts")
+    assert search.weight_steps == len(drawn) - (rounds if implicit else 0)
+
+
+class TestCheckpoints:
+    def test_those_of_a_future_that_was_gone_back_from_are_forgotten(self, tmp_path):
+        for number in (20, 40):
+            checkpoint.save(tmp_path, number, {"x": torch.tensor(number)})
+        (tmp_path / "00000040.pt").write_bytes(b"damaged")
+        checkpoint.save(tmp_path, 25, {"x": torch.tensor(25)})
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["00000020.pt", "00000025.pt"]
+
+    def test_the_last_two_are_kept(self, tmp_path):
+        for number in (1, 2, 3, 10):
+            checkpoint.save(tmp_path, number, {"x": torch.tensor(number)})
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["00000003.pt", "00000010.pt"]
+        assert checkpoint.latest(tmp_path)[0] == 10
+        assert checkpoint.latest(tmp_path / "nothing") is None
+
+    def test_what_a_kill_left_half_written_goes_with_the_next(self, tmp_path):
+        (tmp_path / ".00000001.pt.4711").write_bytes(b"half")
+        checkpoint.save(tmp_path, 2, {"x": torch.zeros(2)})
+        assert [p.name for p in tmp_path.iterdir()] == ["00000002.pt"]
+
+    @pytest.mark.parametrize("damage", [b"", b"not a checkpoint", None])
+    def test_a_damaged_one_falls_back_to_the_one_before(self, tmp_path, damage):
+        for number in (1, 2):
+            path = checkpoint.save(tmp_path, number, {"x": torch.tensor(number)})
+        path.write_bytes(path.read_bytes()[:200] if damage is None else damage)
+        number, state, problems = checkpoint.latest(tmp_path)
+        assert (number, state["x"].item(), len(problems)) == (1, 1, 1)
+        assert "is damaged, or not one of ours" in problems[0]
+
+    def test_nothing_in_a_foreign_file_runs(self, tmp_path):
+        class Evil:
+            def __reduce__(self):
+                return (open, (str(tmp_path / "ran"), "w"))
+
+        torch.save({"format": checkpoint.FORMAT, "number": 1, "state": Evil()}, tmp_path / "00000001.pt")
+        with pytest.raises(InputError, match=r"no checkpoint .* can be used"):
+            checkpoint.latest(tmp_path)
+        assert not (tmp_path / "ran").exists()
+
+    def test_another_kind_of_file(self, tmp_path):
+        torch.save({"weights": torch.zeros(2)}, tmp_path / "00000001.pt")
+        with pytest.raises(InputError, match="not one of a search run by this version"):
+            checkpoint.load(tmp_path / "00000001.pt")
+
+    def test_a_full_disk_leaves_the_old_one_and_nothing_else(self, tmp_path, monkeypatch):
+        checkpoint.save(tmp_path, 1, {"x": torch.zeros(2)})
+
+        def full(*_):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("os.fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            checkpoint.save(tmp_path, 2, {"x": torch.zeros(2)})
+        assert [p.name for p in tmp_path.iterdir()] == ["00000001.pt"]
+
+
+def test_settings_by_name():
+    assert config("darts").inner_steps == 1
+    assert config("darts-first-order").hypergradient.order == "first"
+    with pytest.raises(InputError, match="unknown method 'dart'"):
+        config("dart")
+    with pytest.raises(InputError, match="unknown setting 'roundz'"):
+        config(roundz=3)
+    with pytest.raises(InputError, match="unknown setting 'rat'"):
+        config(alpha={"rat": 3})
+    with pytest.raises(InputError, match="rounds is 0"):
+        config(rounds=0)
+
+
+class TestBudgets:
+    def test_epochs_become_rounds(self, parts):
+        search = begin(parts, epochs=1)  # 44 batches, five a round
+        assert len(search.train) == 44
+        assert len(list(search.rounds())) == 9
+
+    def test_gradient_evaluations_end_it(self, parts):
+        search = begin(parts, rounds=1000, gradient_evaluations=60, hypergradient={"step": 0.01})
+        rounds = list(search.rounds())
+        assert 60 <= rounds[-1].gradient_evaluations < 60 + 4 + 2 + 3 * 4 / 3
+        assert rounds[-1].rate == pytest.approx(0.001)
+
+    def test_minutes_end_it(self, parts):
+        search = begin(parts, rounds=1000, minutes=0.02)
+        assert len(list(search.rounds())) < 50
+        assert search.seconds >= 1.2
+
+    def test_none_of_them_may_be_zero(self):
+        with pytest.raises(InputError, match="minutes is 0"):
+            config(minutes=0)

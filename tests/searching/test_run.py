@@ -1,0 +1,326 @@
+"""Runs as a user has them: real processes, killed for real, resumed to the bit; folders in use, taken or read-only."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import idarts
+from idarts import Choice, NotFiniteError
+from idarts.arch import parse
+from idarts.cli import main
+from idarts.data import load
+from idarts.engine import checkpoint
+from idarts.engine.folder import clear
+from idarts.engine.settings import change
+from idarts.errors import CollapseWarning
+from idarts.searching.run import RunConfig, run
+
+TINY = {"rounds": 1, "batch": 8, "depth": 1, "channels": 4, "inner_steps": 1, "hypergradient": {"order": "first"}}
+SMALL = ["--preset", "smoke", "--channels", "4", "--batch", "16", "--rounds", "14", "--checkpoint-rounds", "2"]
+
+
+def command(out, *more):
+    return [sys.executable, "-m", "idarts", "search", *SMALL, "--out", str(out), *more]
+
+
+def finish(out, *more):
+    return subprocess.run(command(out, *more), capture_output=True, text=True, check=False, env=one_thread())
+
+
+def one_thread():
+    return os.environ | {"OMP_NUM_THREADS": "1"}
+
+
+def log(out):
+    """The log without the time that it took."""
+    return [
+        {key: value for key, value in json.loads(line).items() if key != "seconds"}
+        for line in (out / "metrics.jsonl").read_text().splitlines()
+    ]
+
+
+def started(out, *more):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command(out, *more), text=True, env=one_thread(), **pipes)
+
+
+def stop_after(out, rounds, number):
+    """Start a run, send it a signal once so many rounds are on record, and wait for its end."""
+    process = started(out)
+    metrics = out / "metrics.jsonl"
+    for _ in range(1200):
+        if process.poll() is not None or (metrics.exists() and metrics.read_text().count("\n") >= rounds):
+            break
+        time.sleep(0.05)
+    process.send_signal(number)
+    shown = process.communicate(timeout=60)
+    return process.returncode, shown
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    out = tmp_path_factory.mktemp("whole") / "run"
+    done = finish(out)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_a_run_leaves_what_it_should(whole):
+    result = json.loads((whole / "result.json").read_text())
+    assert result["space"] == "nas-bench-201"
+    assert parse(str(whole)).space == "nas-bench-201"  # a run folder is accepted wherever an architecture is
+    assert len(log(whole)) == 14
+    assert [path.name for path in sorted((whole / "checkpoints").iterdir())] == ["00000012.pt", "00000014.pt"]
+    assert result["config"]["rounds"] == 14
+    assert set(result["versions"]) >= {"idarts", "python", "torch"}
+    assert torch.tensor(result["alpha"]["cell"]).shape == (6, 5)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_killed_at_a_random_moment_and_resumed_to_the_bit(whole, tmp_path, seed):
+    out, rounds = tmp_path / "run", Random(seed).randint(3, 12)
+    code, _ = stop_after(out, rounds, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    kept = checkpoint.latest(out / "checkpoints")
+    assert kept is not None
+    assert kept[0] >= rounds - 2  # no more is lost than the steps since the last checkpoint
+    done = finish(out, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert log(out) == log(whole)
+    final = [checkpoint.latest(folder / "checkpoints")[1]["net"] for folder in (out, whole)]
+    assert all(torch.equal(final[0][key], final[1][key]) for key in final[1])
+    assert not [path for path in out.rglob("*") if path.name.startswith(".") and path.name != ".lock"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_stop_it_writes_a_checkpoint_and_says_how_to_continue(whole, tmp_path, number):
+    out = tmp_path / "run"
+    code, (shown, errors) = stop_after(out, 3, number)
+    assert code == 130
+    assert "Traceback" not in errors
+    line = next(line for line in shown.splitlines() if "--resume" in line)
+    assert checkpoint.latest(out / "checkpoints")[0] == len(log(out))
+    done = subprocess.run(line.split(), capture_output=True, text=True, check=False, env=one_thread() | _path())
+    assert done.returncode == 0, done.stderr
+    assert log(out) == log(whole)
+
+
+def test_a_warm_up_says_so_and_can_be_stopped(tmp_path):
+    out, long = tmp_path / "run", ["--rounds", "1", "--weights.warmup", "60"]
+    whole = finish(tmp_path / "whole", *long)
+    assert whole.returncode == 0, whole.stderr
+    process = started(out, *long)
+    assert any("warm-up: 0 of 60 weight steps" in line for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopping after this round" in errors
+    assert [path.name for path in (out / "checkpoints").iterdir()] == ["00000000.pt"]
+    done = finish(out, *long, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert log(out) == log(tmp_path / "whole")
+
+
+def test_a_second_signal_ends_at_once(tmp_path):
+    slow = ["--batch", "512", "--inner-steps", "2000"]  # a round of minutes
+    process = started(tmp_path / "run", *slow)
+    while not (tmp_path / "run" / "metrics.jsonl").exists():
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert any("stopping after this round" in line for line in process.stderr)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert process.returncode == -signal.SIGTERM
+
+
+def test_a_selection_that_takes_a_while_says_so_and_can_be_stopped(tmp_path):
+    out = tmp_path / "run"
+    long = ["--rounds", "1", "--selection.rule", "trials", "--selection.samples", "4", "--selection.steps", "10"]
+    process = started(out, *long)
+    assert any("selection: trial 1 of 4, 10 steps each" in line for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    shown, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert not (out / "result.json").exists()
+    line = next(line for line in shown.splitlines() if "--resume" in line)
+    done = subprocess.run(line.split(), capture_output=True, text=True, check=False, env=one_thread() | _path())
+    assert done.returncode == 0, done.stderr
+    assert parse(str(out)).space == "nas-bench-201"
+
+
+def _path():
+    return {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
+
+
+def test_an_existing_run_is_not_overwritten_unasked_nor_for_nothing(whole, capsys):
+    before = {path.name: path.read_bytes() for path in whole.rglob("*") if path.is_file() and path.name != ".lock"}
+    assert main(["search", *SMALL, "--out", str(whole)]) == 2
+    assert "--resume" in capsys.readouterr().err
+    assert main(["search", *SMALL, "--out", str(whole), "--overwrite", "--data", "npz:nowhere.npz"]) == 2
+    capsys.readouterr()
+    after = {path.name: path.read_bytes() for path in whole.rglob("*") if path.is_file() and path.name != ".lock"}
+    assert after == before
+
+
+def test_what_is_overwritten_is_a_runs(tmp_path, capsys):
+    mine = {"config.json": '{"name": "a web site"}', "report.html": "mine"}
+    for name, text in mine.items():
+        (tmp_path / name).write_text(text)
+    assert main(["search", *SMALL, "--out", str(tmp_path), "--overwrite"]) == 2
+    assert "is no run" in capsys.readouterr().err
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == mine
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "config.json").write_text('{"checkpoint_rounds": 1}')
+    kept = [run / "checkpoints" / "teacher.pt", run / "evaluation.xlsx", run / "notes.txt"]
+    for path in kept:
+        path.write_text("mine")
+    clear(run)
+    assert sorted(path for path in run.rglob("*") if path.is_file()) == sorted(kept)
+
+
+def test_wrong_folders(tmp_path, capsys):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("years of work")
+    for arguments, words in [
+        (["--out", str(tmp_path / "other")], "is no run"),
+        (["--out", str(tmp_path / "other"), "--overwrite"], "is no run"),
+        (["--out", str(tmp_path / "none"), "--resume"], "holds no run to resume"),
+        (["--out", str(tmp_path / "other" / "thesis.tex" / "run")], "cannot be written"),
+    ]:
+        assert main(["search", *SMALL, *arguments]) == 2
+        shown = capsys.readouterr().err
+        assert words in shown
+        assert shown.count("\n") == 1
+    assert (tmp_path / "other" / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_folder_in_use(tmp_path, capsys):
+    out = tmp_path / "run"
+    process = subprocess.Popen(command(out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=one_thread())
+    try:
+        while not (out / "metrics.jsonl").exists():
+            time.sleep(0.05)
+        assert main(["search", *SMALL, "--out", str(out), "--resume"]) == 2
+        assert "in use by another run" in capsys.readouterr().err
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_other_settings_are_not_resumed(whole, capsys):
+    assert main(["search", *SMALL, "--out", str(whole), "--resume", "--seed", "5"]) == 2
+    assert "was begun with another seed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--weights.rat", "1"], "did you mean --weights.rate?"),
+        (["--method", "dart"], "unknown method 'dart'"),
+        (["--rounds", "many"], "--rounds is 'many', expected int"),
+        (["--data", "digitz"], "digits"),
+        (["--space", "nasbench201"], "nas-bench-201"),
+        (["--batch", "100000"], "larger than the split"),
+        (["--device", "gpu"], "expected auto, cpu"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, capsys, arguments, words):
+    assert main(["search", *SMALL, "--out", str(tmp_path / "run"), *arguments]) == 2
+    shown = capsys.readouterr().err
+    assert words in shown
+    assert shown.count("\n") == 1
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_a_printed_configuration_can_be_used_again(tmp_path, capsys):
+    assert main(["search", "--preset", "smoke", "--print-config"]) == 0
+    file = tmp_path / "settings.yaml"
+    file.write_text(capsys.readouterr().out)
+    assert main(["search", "--config", str(file), "--rounds", "1", "--out", str(tmp_path / "run")]) == 0
+    settings = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (settings["rounds"], settings["channels"], settings["alpha"]["rate"]) == (1, 8, 0.01)
+
+
+def test_a_full_disk_is_one_line_that_says_what_to_do(tmp_path, capsys, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    out = tmp_path / "run"
+    monkeypatch.setattr("idarts.engine.checkpoint.torch.save", full)
+    assert main(["search", *SMALL, "--out", str(out)]) == 1
+    shown = capsys.readouterr().err.splitlines()[-1]
+    assert "No space left on device" in shown
+    assert "make room, then continue with --resume" in shown
+    assert list((out / "checkpoints").iterdir()) == []
+
+
+@pytest.mark.filterwarnings("ignore:a loss or the hypergradient was not finite")
+def test_a_search_that_ends_in_nan_names_its_last_good_checkpoint(tmp_path, monkeypatch):
+    x, y = torch.randn(64, 4), torch.randn(64, 1)
+    model = Choice({"line": nn.Linear(4, 1), "curve": nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))}, name="layer")
+    calls = 0
+
+    def loss(outputs, targets):
+        nonlocal calls
+        calls += 1
+        return nn.functional.mse_loss(outputs, targets) * (math.nan if calls > 30 else 1.0)
+
+    with pytest.raises(NotFiniteError, match=r"last good checkpoint is that of round 5"):
+        idarts.search(model, (x, y), loss=loss, out=tmp_path / "run", rounds=50, batch=8, checkpoint_rounds=1)
+
+
+def test_a_collapse_to_skip_connections_is_said_once(tmp_path):
+    digits = load("digits").train
+    with pytest.warns(CollapseWarning, match="skip connections on 100 % of the edges") as caught:
+        idarts.search(
+            "nas-bench-201",
+            (digits.images[:100], digits.labels[:100]),
+            out=tmp_path / "run",
+            rounds=4,
+            batch=16,
+            depth=1,
+            channels=4,
+            watch=_push_to_skip,
+        )
+    assert sum(w.category is CollapseWarning for w in caught) == 1
+
+
+def _push_to_skip(_found, search):
+    with torch.no_grad():
+        search.a[0][:, 1] = 3.0
+
+
+@pytest.mark.parametrize(("valid", "sizes"), [(None, (64, 32)), (0.25, (48, 16))])
+def test_validation_images_of_the_datas_own_are_those_that_alpha_sees(valid, sizes, tmp_path):
+    draw = np.random.default_rng(0)
+    arrays = {}
+    for part, count in (("train", 64), ("valid", 32), ("test", 16)):
+        arrays |= {f"x_{part}": draw.integers(0, 255, (count, 8, 8), dtype=np.uint8), f"y_{part}": np.arange(count) % 3}
+    np.savez(tmp_path / "dots.npz", **arrays)
+    settings = change(RunConfig(data=f"npz:{tmp_path / 'dots.npz'}", valid=valid), TINY)
+    seen = []
+    run(settings, tmp_path / "run", watch=lambda _, search: seen.append((search.train.part, search.valid.part)))
+    assert tuple(map(len, seen[0])) == sizes
+    parts = json.loads((tmp_path / "run" / "result.json").read_text())["data"]["parts"]
+    assert (parts["search"]["size"], parts["valid"]["size"]) == sizes
+
+
+def test_a_trial_that_diverges_leaves_json_behind(tmp_path):
+    selection = {"rule": "trials", "samples": 2, "steps": 3, "batches": 1, "rate": 1e12}
+    run(change(RunConfig(), {**TINY, "selection": selection}), tmp_path / "run")
+    found = (tmp_path / "run" / "result.json").read_text()
+    assert "Infinity" not in found
+    assert [one["loss"] for one in json.loads(found)["trials"]] == [None, None]

@@ -1,0 +1,148 @@
+"""`idarts evaluate`: the numbers, the files it leaves, the page, and every mistake a user can make."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, top_k_accuracy_score
+
+from idarts import InputError
+from idarts.data import load as load_data
+from idarts.pages.evaluation import page
+from idarts.training import card_for, data_for, evaluate, load, save
+
+
+def by_hand(net, part):
+    """Probabilities from the stored pixels, with numpy."""
+    x = (part.images.numpy() / 255 - np.reshape(net.card.mean, (1, -1, 1, 1))) / np.reshape(net.card.std, (1, -1, 1, 1))
+    with torch.no_grad():
+        return torch.softmax(net(torch.from_numpy(x).float()).double(), dim=1).numpy()
+
+
+@pytest.mark.parametrize("part", ["test", "train"])
+def test_the_numbers_are_scikit_learns(digits_folder, part):
+    net = load(digits_folder)
+    data = load_data("digits")
+    found = evaluate(net, data, part, batch=77)
+    chosen = getattr(data, part)
+    probabilities, labels = by_hand(net, chosen), chosen.labels.numpy()
+    predicted = probabilities.argmax(axis=1)
+    assert 0.3 < found["accuracy"] < 0.99  # otherwise hardly anything is compared
+    assert found["data"] == {"source": "digits", "part": part, "images": len(labels), "image": [8, 8]}
+    assert found["accuracy"] == accuracy_score(labels, predicted)
+    assert found["top5"] == pytest.approx(top_k_accuracy_score(labels, probabilities, k=5))
+    assert found["loss"] == pytest.approx(log_loss(labels, probabilities), rel=1e-5)
+    assert found["confusion"] == confusion_matrix(labels, predicted, labels=range(10)).tolist()
+    assert sum(one["count"] for one in found["calibration"]["bins"]) == len(labels)
+    assert sum(one["images"] for one in found["classes"]) == len(labels)
+    json.dumps(found, allow_nan=False)
+
+
+def test_images_are_normalised_as_in_training_not_as_the_data_say(tmp_path, digits_folder):
+    """Other statistics on the card, other outputs: those of the data must not be used."""
+    data = load_data("digits")
+    net = load(digits_folder)
+    other = load(digits_folder)
+    other.card = replace(net.card, mean=(0.0,), std=(1.0,))
+    assert evaluate(net, data)["loss"] != pytest.approx(evaluate(other, data)["loss"], rel=1e-3)
+
+
+def test_the_command_leaves_results_and_a_page(idarts, digits_folder, tmp_path):
+    done = idarts("evaluate", digits_folder, "--data", "digits")
+    assert (done.returncode, done.err) == (0, "")
+    found = json.loads((digits_folder / "evaluation.json").read_text())
+    assert found == json.loads(json.dumps(evaluate(load(digits_folder), load_data("digits"))))
+    assert f"accuracy {100 * found['accuracy']:.1f} %" in done.out
+    assert f"calibration error {100 * found['calibration']['error']:.1f} %" in done.out
+    html = (digits_folder / "evaluation.html").read_text()
+    assert f"{100 * found['accuracy']:.1f} %" in html
+    assert html.count("<tr>") >= 10 + 10
+    for row in found["confusion"]:
+        for count in row:
+            assert count == 0 or f">{count}</td>" in html
+    (tmp_path / "elsewhere").mkdir()
+    again = idarts("evaluate", digits_folder, "--data", "digits", "--json", "--out", tmp_path / "elsewhere")
+    assert json.loads(again.out) == found
+    assert {file.name for file in (tmp_path / "elsewhere").iterdir()} == {"evaluation.json", "evaluation.html"}
+
+
+def test_a_runs_folder_gets_the_results_itself(idarts, tiny, tmp_path):
+    net, card = tiny("nas-bench-201", channels=1, classes=10)
+    save(tmp_path / "run" / "model", net, card_for(load_data("digits"), card.architecture, card.macro))
+    assert idarts("evaluate", tmp_path / "run", "--data", "digits").returncode == 0
+    assert {file.name for file in (tmp_path / "run").iterdir()} == {"model", "evaluation.json", "evaluation.html"}
+
+
+def noise_data(classes, channels=3, names=None, size=8):
+    random = np.random.default_rng(0)
+    x = random.integers(0, 256, (3 * classes, size, size, channels), dtype=np.uint8)
+    return (x, np.arange(3 * classes) % classes), names
+
+
+def test_data_that_do_not_fit(tiny, tmp_path):
+    net, card = tiny("nas-bench-201")
+    for arguments, message in (
+        ((5,), "arrays has 5 classes, but the network knows 4; use data with the classes of training"),
+        ((4, 1), "arrays has images of 1 channel, but the network takes 3"),
+    ):
+        source, _ = noise_data(*arguments)
+        with pytest.raises(InputError, match=re.escape(message)):
+            data_for(card, source)
+    with pytest.raises(InputError, match="arrays has images of 8 × 8, but the network takes 6 × 10"):
+        data_for(replace(card, image=(6, 10)), noise_data(4)[0])
+    with pytest.warns(UserWarning, match=r"other names than the network's \('0' for 'class 0'\)"):
+        assert data_for(card, noise_data(4)[0]).train.shape == (3, 8, 8)
+    with pytest.warns(UserWarning, match="other names"):
+        assert data_for(card, noise_data(4, size=20)[0]).train.shape == (3, 8, 8)  # resized
+    net.card = replace(card, macro=None, labels=("one", "two"))
+    with pytest.raises(InputError, match="4 outputs for 2 labels"):
+        evaluate(net, load_data(noise_data(4)[0]))
+
+
+def test_the_commands_mistakes_are_one_line(idarts, folder, digits_folder, tmp_path):
+    labels = tmp_path / "unlabelled.npz"
+    np.savez(labels, x_train=np.zeros((6, 8, 8), dtype=np.uint8))
+    for arguments, message in (
+        ((folder, "--data", "digits"), "has images of 1 channel, but the network takes 3"),
+        ((digits_folder, "--data", "cifar11"), "is no data source"),
+        ((digits_folder, "--data", f"npz:{labels}"), "unlabelled.npz"),
+        ((digits_folder, "--data", "cifar10", "--data-root", tmp_path / "no"), "is no folder"),
+        ((digits_folder, "--data", "digits", "--part", "valid"), "digits has no valid images, only test and train"),
+        ((digits_folder, "--data", "digits", "--out", tmp_path / "no"), "is no folder; make it"),
+        ((digits_folder, "--data", "digits", "--batch", 0), "batch size is 0"),
+        ((digits_folder, "--data", "digits", "--device", "warp"), "device is 'warp'"),
+        ((tmp_path / "no", "--data", "digits"), "is no folder"),
+        ((digits_folder,), "data"),
+    ):
+        done = idarts("evaluate", *arguments)
+        assert done.returncode == 2, done
+        assert message in done.err
+        assert done.err.count("\n") == 1
+    assert not (digits_folder / "evaluation.json").exists()
+
+
+def test_the_page_escapes_what_users_named_and_needs_nothing_from_outside(facts):
+    html = page(facts(3, "<script>{}</script>"), "runs/my model")
+    assert "<script>" not in html
+    assert "&lt;script&gt;0&lt;/script&gt;" in html
+    assert "&lt;i&gt;wide" in html
+    assert "idarts predict &#39;runs/my model&#39; image.png" in html
+    assert "-o &#39;my model-onnx&#39; --format onnx" in html
+    assert not re.search(r"(?:src|href)=\"(?!data:)", html)
+
+
+@pytest.mark.parametrize(("classes", "table"), [(2, True), (20, True), (21, False), (200, False)])
+def test_few_classes_are_a_table_and_many_a_picture(facts, classes, table):
+    html = page(facts(classes), "model")
+    assert ('class="matrix"' in html) == table
+    assert ("data:image/png" in html) != table
+    assert len(html) < 200_000
+
+
+def test_a_faultless_network_has_no_mistakes_to_show(facts):
+    found = facts(3)
+    found["confusion"] = [[5, 0, 0], [0, 5, 0], [0, 0, 5]]
+    assert "There was no mistake." in page(found, "model")

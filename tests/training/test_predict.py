@@ -1,0 +1,180 @@
+"""Prediction from real image files: the same pixels, the same normalisation, the same classes as by hand."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from idarts import InputError
+from idarts.data import Batches
+from idarts.data import load as load_data
+from idarts.data.pictures import read_picture
+from idarts.training import Card, load, predict, save
+from idarts.training.prediction import read_image
+
+
+def triangles(old, new):
+    """The matrix that brings a line of `old` pixels to `new` ones: a triangle around each new pixel's centre."""
+    width = max(old / new, 1)
+    centres = (np.arange(new)[:, None] + 0.5) * old / new
+    weights = np.maximum(0, 1 - np.abs(np.arange(old) + 0.5 - centres) / width)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def by_hand(net, file):
+    """Probabilities from Pillow and numpy alone: stretch, scale, normalise, softmax."""
+    card = net.card
+    with Image.open(file) as picture:
+        pixels = np.asarray(picture.convert("RGB"), dtype=np.float64)
+    rows, columns = (triangles(*sides) for sides in zip(pixels.shape, card.image, strict=False))
+    rgb = Image.fromarray(np.einsum("ih,jw,hwc->ijc", rows, columns, pixels).round().astype(np.uint8))
+    grey = card.in_channels == 1
+    pixels = np.asarray(rgb.convert("L") if grey else rgb, dtype=np.float64).reshape(*card.image, -1)
+    x = (pixels / 255 - np.array(card.mean)) / np.array(card.std)
+    with torch.no_grad():
+        values = net(torch.from_numpy(x.transpose(2, 0, 1)[None]).float())[0].tolist()
+    powers = [math.exp(value) for value in values]
+    return {label: power / sum(powers) for label, power in zip(card.labels, powers, strict=True)}
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("name", ["rgb.png", "grey.png", "palette.gif", "fits.png"])
+def test_probabilities_are_those_by_hand(tmp_path, tiny, pictures, name, channels):
+    net = load(save(tmp_path / "model", *tiny("darts", channels=channels)))
+    file = next(path for path in pictures if path.name == name)
+    [found] = predict(net, [file], top=4)
+    expected = by_hand(net, file)
+    assert found.problem is None
+    assert [label for label, _ in found.classes] == sorted(expected, key=expected.get, reverse=True)
+    for label, share in found.classes:
+        assert share == pytest.approx(expected[label], abs=1e-5)
+    assert sum(share for _, share in found.classes) == pytest.approx(1, abs=1e-6)
+
+
+def test_files_are_read_as_those_of_a_folder_of_training_images(tiny, pictures):
+    _, card = tiny("darts")
+    assert len(pictures) == 8
+    for file in pictures:
+        assert torch.equal(read_image(file, card), read_picture(file, 8)), file.name
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_files_are_read_as_the_same_pixels_in_an_array(tmp_path, tiny, channels):
+    """So that `predict` and `evaluate` see the same where images are resized."""
+    pixels = np.random.default_rng(1).integers(0, 256, (6, 13, 13, channels), dtype=np.uint8)
+    data = load_data((pixels, np.arange(6) % 2), image=8, hold_out=0)
+    _, card = tiny("darts", channels=channels)
+    for place, one in enumerate(pixels):
+        Image.fromarray(one.squeeze()).save(tmp_path / "one.png")
+        assert torch.equal(read_image(tmp_path / "one.png", card), data.train.images[place])
+
+
+def test_an_image_of_training_is_seen_as_in_training(tmp_path, tiny, pictures):
+    """Through files and a folder of classes, as a person keeps them, with statistics of its own."""
+    for place, file in enumerate(pictures):
+        target = tmp_path / "data" / "train" / ("ab"[place % 2]) / file.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(file.read_bytes())
+    data = load_data(f"folder:{tmp_path / 'data'}", image=8, hold_out=0)
+    net, plain = tiny("nas-bench-201", classes=2)
+    card = Card(plain.architecture, plain.macro, 3, (8, 8), data.mean, data.std, data.classes)
+    net = load(save(tmp_path / "model", net, card))
+    x, _ = next(Batches(data.train, len(data.train), shuffle=False))
+    with torch.no_grad():
+        expected = torch.softmax(net(x), dim=1)
+    files = sorted((tmp_path / "data").rglob("*.*"))
+    found = [dict(one.classes) for one in predict(net, files)]
+    assert [[shares["a"], shares["b"]] for shares in found] == expected.tolist()
+
+
+def test_transparent_pixels_are_white_and_turned_photos_upright(tmp_path, tiny):
+    _, card = tiny("darts")
+    Image.new("RGBA", (9, 9), (10, 20, 30, 0)).save(tmp_path / "clear.png")
+    assert read_image(tmp_path / "clear.png", card).unique().tolist() == [255]
+    wide = np.zeros((16, 32, 3), dtype=np.uint8)
+    wide[:, :16] = 255  # white on the left
+    turned = Image.Exif()
+    turned[0x0112] = 6  # to be shown turned clockwise: white on top
+    Image.fromarray(wide).save(tmp_path / "turned.jpg", exif=turned, quality=100)
+    seen = read_image(tmp_path / "turned.jpg", card)
+    assert int(seen[:, :3].min()) > 200
+    assert int(seen[:, 5:].max()) < 50
+
+
+def test_images_that_are_not_square(tmp_path, tiny):
+    net, plain = tiny("darts")
+    card = Card(plain.architecture, plain.macro, 3, (6, 10), plain.mean, plain.std, plain.labels)
+    net = load(save(tmp_path / "model", net, card))
+    Image.fromarray(np.arange(60 * 3, dtype=np.uint8).reshape(6, 10, 3)).save(tmp_path / "wide.png")
+    assert read_image(tmp_path / "wide.png", card).shape == (3, 6, 10)
+    [found] = predict(net, [tmp_path / "wide.png"], top=4)
+    assert dict(found.classes) == pytest.approx(by_hand(net, tmp_path / "wide.png"), abs=1e-5)
+
+
+def test_many_images_keep_their_order(tmp_path, tiny, monkeypatch):
+    monkeypatch.setattr("idarts.training.prediction.BATCH", 3)
+    net = load(save(tmp_path / "model", *tiny("darts")))
+    files = []
+    for place in range(8):
+        files.append(tmp_path / f"{place}.png")
+        Image.new("RGB", (8, 8), (30 * place, 255 - 30 * place, 7)).save(files[-1])
+    files.insert(4, tmp_path / "missing.png")
+    together = list(predict(net, files))
+    assert [one.file for one in together] == files
+    assert together[4].problem == f"{tmp_path / 'missing.png'} is not there"
+    for one in together[:4] + together[5:]:
+        [alone] = predict(net, [one.file])
+        assert dict(one.classes) == pytest.approx(dict(alone.classes), abs=1e-6)
+
+
+DAMAGED = {
+    "empty.png": b"",
+    "text.jpg": b"no image at all",
+    "cut.png": None,  # made from a whole one
+    "header.jpg": b"\xff\xd8\xff\xe0nonsense",
+}
+
+
+@pytest.mark.parametrize("name", [*DAMAGED])
+def test_a_corrupt_image_is_named_in_one_line_and_the_others_go_on(tmp_path, folder, pictures, name):
+    content = DAMAGED[name]
+    whole = next(path for path in pictures if path.name == "rgb.png")
+    bad = tmp_path / name
+    bad.write_bytes(whole.read_bytes()[:300] if content is None else content)
+    first, second, third = predict(load(folder), [whole, bad, whole])
+    assert first.classes == third.classes != ()
+    assert second.classes == ()
+    assert second.problem.startswith(f"{bad} cannot be read as an image (")
+    assert "\n" not in second.problem
+
+
+def test_bad_requests(tmp_path, folder, tiny):
+    with pytest.raises(InputError, match="top is 0"):
+        list(predict(load(folder), ["x.png"], top=0))
+    net, plain = tiny("darts", channels=2)
+    net.card = plain
+    with pytest.raises(InputError, match="images of 2 channels, which no image file has"):
+        list(predict(net, ["x.png"]))
+
+
+def test_the_command(idarts, folder, pictures, tmp_path):
+    rgb, grey = (next(path for path in pictures if path.name == name) for name in ("rgb.png", "grey.png"))
+    done = idarts("predict", folder, rgb, grey, "--top", 2)
+    assert (done.returncode, done.err) == (0, "")
+    first, second = done.out.splitlines()
+    assert first.startswith(f"{rgb}: class ")
+    assert second.count(" %") == 2
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(b"\x89PNG")
+    mixed = idarts("predict", folder, bad, rgb, "--json", "--top", 9)
+    assert mixed.returncode == 2
+    lines = [json.loads(line) for line in mixed.out.splitlines()]
+    assert lines[0]["error"].startswith(f"{bad} cannot be read")
+    shares = {one["label"]: one["probability"] for one in lines[1]["classes"]}
+    assert shares == pytest.approx(by_hand(load(folder), rgb), abs=1e-5)
+    assert mixed.err == "idarts: 1 of 2 images could not be read; the others were classified\n"
+    lost = idarts("predict", tmp_path / "lost", rgb)
+    assert (lost.returncode, lost.err.count("\n")) == (2, 1)

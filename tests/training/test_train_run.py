@@ -1,0 +1,253 @@
+"""Trainings as a user has them: real processes, killed for real, resumed to the bit; every mistake is one line."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from random import Random
+
+import pytest
+import torch
+from torch import nn
+
+from idarts import Choice, InputError, NotFiniteError
+from idarts.arch import parse
+from idarts.cli import main
+from idarts.data import load
+from idarts.engine import checkpoint
+from idarts.training import load as load_model
+from idarts.training import train
+
+CELL = "|nor_conv_1x1~0|+|none~0|skip_connect~1|+|skip_connect~0|none~1|avg_pool_3x3~2|"
+SMALL = [CELL, "--data", "digits", "--depth", "1", "--channels", "4", "--batch", "128", "--epochs", "4"]
+FAST = ["--log-steps", "2", "--checkpoint-rounds", "2", "--average", "0.9", "--crop", "1", "--cutout", "2"]
+
+
+def command(out, *more):
+    return [sys.executable, "-m", "idarts", "train", *more, "--out", str(out)]
+
+
+def finish(*arguments):
+    return subprocess.run(command(*arguments), capture_output=True, text=True, check=False, env=environment())
+
+
+def environment():
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    return os.environ | {"OMP_NUM_THREADS": "1", "PATH": path}
+
+
+def log(out):
+    """The log without the time that it took."""
+    return [
+        {key: value for key, value in json.loads(line).items() if key != "seconds"}
+        for line in (out / "metrics.jsonl").read_text().splitlines()
+    ]
+
+
+def stop_after(out, rounds, number):
+    """Start a training, send it a signal once so many rounds are on record, and wait for its end."""
+    process = subprocess.Popen(
+        command(out, *SMALL, *FAST), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    )
+    metrics = out / "metrics.jsonl"
+    for _ in range(6000):
+        if process.poll() is not None or (metrics.exists() and metrics.read_text().count("\n") >= rounds):
+            break
+        time.sleep(0.01)
+    process.send_signal(number)
+    return process.communicate(timeout=60), process.returncode
+
+
+def same_weights(first, second):
+    nets = [load_model(folder).state_dict() for folder in (first, second)]
+    return all(torch.equal(nets[0][name], nets[1][name]) for name in nets[1])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    out = tmp_path_factory.mktemp("whole") / "run"
+    done = finish(out, *SMALL, *FAST)
+    assert done.returncode == 0, done.stderr
+    assert "test accuracy" in done.stdout
+    return out
+
+
+def test_a_training_leaves_what_it_should(whole):
+    result = json.loads((whole / "result.json").read_text())
+    assert parse(str(whole)) == parse(CELL)  # a run folder is accepted wherever an architecture is
+    assert len(log(whole)) == 4 * 6  # eleven steps in an epoch, two in a round
+    assert [line["epoch"] for line in log(whole) if line["valid_accuracy"] is not None] == [1, 2, 3, 4]
+    assert result["accuracy"] == result["metrics"]["valid_accuracy"] == result["test"]["accuracy"]
+    assert result["macro"] == {"depth": 1, "channels": 4, "classes": 10, "image": 8, "large": False}
+    assert set(result["versions"]) >= {"idarts", "python", "torch"}
+    assert result["config"]["epochs"] == 4
+    net = load_model(whole)
+    data = load("digits")
+    x = (data.test.images.float() / 255 - data.mean[0]) / data.std[0]
+    with torch.no_grad():
+        assert (net(x).argmax(dim=1) == data.test.labels).double().mean().item() == pytest.approx(result["accuracy"])
+
+
+def test_killed_at_a_random_moment_and_resumed_to_the_bit(whole, tmp_path):
+    out, rounds = tmp_path / "run", Random().randint(3, 20)
+    _, code = stop_after(out, rounds, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    assert checkpoint.latest(out / "checkpoints", "train")[0] >= rounds - 2
+    done = finish(out, "--resume")  # the settings are those it began with
+    assert done.returncode == 0, done.stderr
+    assert log(out) == log(whole)
+    assert same_weights(out, whole)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_stop_it_writes_a_checkpoint_and_says_how_to_continue(whole, tmp_path, number):
+    out = tmp_path / "run"
+    (shown, errors), code = stop_after(out, 3, number)
+    assert code == 130
+    assert "Traceback" not in errors
+    assert checkpoint.latest(out / "checkpoints", "train")[0] == len(log(out)) < len(log(whole))
+    line = next(line for line in shown.splitlines() if "--resume" in line)
+    if number == signal.SIGTERM:  # the same from here on
+        return
+    done = subprocess.run(line.split(), capture_output=True, text=True, check=False, env=environment())
+    assert done.returncode == 0, done.stderr
+    assert log(out) == log(whole)
+    assert same_weights(out, whole)
+
+
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_drop_path_and_lower_precision_resume_to_the_bit(tmp_path, precision):
+    """Every round's state goes on to the same end: random numbers, the scaler and all."""
+    few = load("digits").train
+    few = (few.images[:96].numpy(), few.labels[:96].numpy())
+    settings = {"depth": 2, "channels": 2, "batch": 32, "epochs": 2, "log_steps": 1, "drop_path": 0.5, "auxiliary": 0.4}
+    settings |= {"precision": precision, "checkpoint_rounds": 1, "average": 0.5}
+    first = train("DARTS_V2", few, out=tmp_path / "first", **settings)
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(found, _training):
+        if found.number == 3:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        train("DARTS_V2", few, out=tmp_path / "second", watch=stop, **settings)
+    torch.manual_seed(99)  # what others draw meanwhile does not matter
+    second = train("DARTS_V2", few, out=tmp_path / "second", resume=True, **settings)
+    assert log(tmp_path / "first") == log(tmp_path / "second")
+    assert all(map(torch.equal, first.net.state_dict().values(), second.net.state_dict().values()))
+
+
+def one_line(capsys, arguments, words):
+    assert main(["train", *arguments]) == 2
+    shown = capsys.readouterr().err
+    assert words in shown
+    assert shown.count("\n") == 1
+
+
+def test_mistakes_are_one_line(whole, tmp_path, capsys):
+    new = ["--out", str(tmp_path / "new")]
+    for arguments, words in [
+        ([], "no architecture to train"),
+        ([CELL, *new], "no data to train on"),
+        ([CELL, "--data", "digit", *new], "did you mean digits?"),
+        (["DARTS_V3", "--data", "digits", *new], "did you mean DARTS_V2"),
+        ([CELL, "--preset", "cifar-papers", *new], "did you mean cifar-paper?"),
+        ([CELL, "--data", "digits", "--batches", "3", *new], "did you mean --batch?"),
+        ([CELL, "--data", "digits", "--batch", "5000", *new], "larger than the split of 1438 images"),
+        ([CELL, "--data", "digits", "--epochs", "0", *new], "epochs is 0"),
+        ([CELL, "--data", "digits", "--cutout", "9", *new], "images have 8 pixels"),
+        ([CELL, "--data", "digits", "--crop", "9", *new], "crop is 9, but images have 8 pixels"),
+        ([CELL, "--data", "digits", "--drop-path", "0.2", *new], "no drop-path; give"),
+        ([CELL, "--data", "digits", "--skeleton", "imagenet", *new], "unknown macro 'imagenet'"),
+        ([CELL, "--data", "digits", "--weights.schedule", "step", *new], "weights.schedule"),
+        ([CELL, "--data", "digits", "--device", "tpu9", *new], "device is 'tpu9'"),
+        ([*SMALL, *FAST, "--out", str(whole)], "continue it with --resume"),
+        (["--resume", "--out", str(tmp_path / "none")], "no architecture"),
+        ([*SMALL, "--resume", "--out", str(tmp_path / "none")], "holds no run to resume"),
+        (["--resume", "--epochs", "5", "--out", str(whole)], "begun with another epochs"),
+        (["DARTS_V2", "--resume", "--out", str(whole)], "begun with another architecture"),
+    ]:
+        one_line(capsys, arguments, words)
+    assert not (tmp_path / "new" / "config.json").exists()
+
+
+def test_a_search_is_no_training(tmp_path, capsys):
+    """Their checkpoints are told apart."""
+    (tmp_path / "checkpoints").mkdir()
+    checkpoint.save(tmp_path / "checkpoints", 1, {"net": {}}, "search")
+    with pytest.raises(InputError, match="not one of a train run"):
+        checkpoint.latest(tmp_path / "checkpoints", "train")
+
+
+def test_transfer_to_other_data(tmp_path):
+    """Classes, channels and image size are the data's."""
+    torch.manual_seed(0)
+    pixels, labels = torch.randint(0, 256, (90, 3, 12, 12), dtype=torch.uint8), torch.arange(90) % 3
+    found = train(CELL, (pixels, labels), out=tmp_path / "run", depth=1, channels=4, epochs=1, batch=18, valid=0.25)
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert found.net(torch.zeros(1, 3, 12, 12)).shape == (1, 3)
+    assert (result["macro"]["classes"], result["macro"]["image"]) == (3, 12)
+    assert result["data"]["parts"]["valid"]["size"] == 18
+    assert result["test"]["images"] == 18
+    assert load_model(tmp_path / "run").card.in_channels == 3
+
+
+def test_a_mobile_network_that_is_too_large_is_warned_of(tmp_path):
+    pixels, labels = torch.randint(0, 256, (20, 3, 64, 64), dtype=torch.uint8), torch.arange(20) % 2
+    with pytest.warns(UserWarning, match=r"million multiply-adds .* more than the 1 million"):
+        train(
+            "DARTS_V2", (pixels, labels), out=tmp_path / "run", preset="imagenet-paper", multiply_adds=1.0,
+            depth=2, channels=4, epochs=6, batch=8, evaluate_epochs=6,
+        )  # fmt: skip
+
+
+def module(**more):
+    branches = {"line": nn.Linear(64, 10), "deep": nn.Sequential(nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10))}
+    return nn.Sequential(nn.Flatten(), Choice(branches, name="head"), **more)
+
+
+def test_a_module_with_choices_is_trained_as_derived(tmp_path):
+    model = module()
+    found = train(model, "digits", out=tmp_path / "run", epochs=2, weights={"rate": 0.1})
+    assert found.accuracy > 0.8
+    assert not any(isinstance(part, Choice) for part in found.net.modules())
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["architecture"]["choices"] == {"head": "line"}
+    again = load_model(tmp_path / "run", model=model)
+    assert torch.equal(again[1].weight, found.net[1].weight)
+
+
+def test_a_module_that_does_not_fit(tmp_path):
+    for net, settings, words in [
+        (nn.Sequential(nn.Flatten(), nn.Linear(64, 7)), {}, r"gives \(2, 7\) for two images, expected \(2, 10\)"),
+        (nn.Conv2d(3, 10, 3), {}, "cannot take images of 1×8×8 pixels"),
+        (nn.Sequential(nn.Flatten(), nn.Linear(64, 10)), {"drop_path": 0.1}, "has no drop_path"),
+        (nn.Sequential(nn.Flatten(), nn.Linear(64, 10)), {"epoch": 1}, "did you mean epochs"),
+        (nn.Sequential(nn.Flatten(), nn.Linear(64, 10)), {"preset": "gpu"}, "unknown preset 'gpu'"),
+    ]:
+        with pytest.raises(InputError, match=words) as caught:
+            train(net, "digits", out=tmp_path / "run", **settings)
+        assert "\n" not in str(caught.value)
+
+
+class Spoilt(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line, self.calls = nn.Linear(64, 10), 0
+
+    def forward(self, x):
+        self.calls += self.training
+        return self.line(x.flatten(1)) * (math.nan if self.calls > 6 else 1)
+
+
+def test_numbers_that_are_not_finite_point_to_the_last_good_checkpoint(tmp_path):
+    with (
+        pytest.warns(UserWarning, match="not finite"),
+        pytest.raises(NotFiniteError, match="last good checkpoint is that of round 3"),
+    ):
+        train(Spoilt(), "digits", out=tmp_path / "run", epochs=2, log_steps=2, checkpoint_rounds=1)
+    assert checkpoint.latest(tmp_path / "run" / "checkpoints", "train")[0] == 3
