@@ -138,6 +138,21 @@ def _merge(below: Any, above: Any) -> Any:
     return {**below, **{name: _merge(below.get(name), value) for name, value in above.items()}}
 
 
+def adopt_parts(kind: type, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings in which a user's own objects are replaced by names, under which their registries now know them.
+
+    >>> from idarts.searching import Config
+    >>> adopt_parts(Config, {"rounds": 3, "relaxation": len})
+    {'rounds': 3, 'relaxation': 'builtins:len'}
+    """
+    registries = {setting.name: setting.registry for setting in settings_of(kind)}
+    named: dict[str, Any] = {}
+    for name, value in dotted(changes).items():
+        registry = registries.get(name)
+        named[name] = value if registry is None or value is None or isinstance(value, str) else registry.own(value)
+    return named
+
+
 Layer = Mapping[str, Any]
 
 

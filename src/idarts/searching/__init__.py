@@ -1,22 +1,39 @@
-"""The search: Algorithm 1 of the paper, its settings, its runs."""
+"""The search: Algorithm 1 of the paper, its axes, its settings, its runs."""
 
 from idarts.searching.api import search
+from idarts.searching.catalogue import METHODS, PRESETS
 from idarts.searching.loop import Search
-from idarts.searching.round import Round, Stream
-from idarts.searching.run import RunConfig, SearchResult
-from idarts.searching.settings import METHODS, Alpha, Config, Hypergradient, Weights, config
+from idarts.searching.registries import RELAXATIONS, RULES, SCHEDULES, SELECTIONS, STRATEGIES
+from idarts.searching.round import Round, Step
+from idarts.searching.run import SearchResult, run
+from idarts.searching.settings import Config, RunConfig, config, upgrade
+from idarts.searching.stage import Stage
+from idarts.searching.strategy import Selected, Strategy, Tried
+from idarts.searching.streams import Stream
+from idarts.searching.task import Task
 
 __all__ = [
     "METHODS",
-    "Alpha",
+    "PRESETS",
+    "RELAXATIONS",
+    "RULES",
+    "SCHEDULES",
+    "SELECTIONS",
+    "STRATEGIES",
     "Config",
-    "Hypergradient",
     "Round",
     "RunConfig",
     "Search",
     "SearchResult",
+    "Selected",
+    "Stage",
+    "Step",
+    "Strategy",
     "Stream",
-    "Weights",
+    "Task",
+    "Tried",
     "config",
+    "run",
     "search",
+    "upgrade",
 ]

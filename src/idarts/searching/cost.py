@@ -1,10 +1,10 @@
-"""A search that minds what the network it finds will cost: parameters, multiply-adds, or measured milliseconds.
+"""A search for a network of a given cost: parameters, multiply-adds, or measured milliseconds.
 
 A network costs `base` and, for every decision, what the option taken there adds: cost = base + Σ c(decision, option).
 Under α's softmax p its expectation is E = base + Σ p·c, which has a gradient in α: the penalty weight·(E/target − 1)²
-draws α to the target, by a softmax that cools, so that what is expected and what is largest come together. What is
-selected in the end is the most probable architecture whose cost is within the tolerance, found by dynamic programming:
-the penalty makes it a good one, the selection makes it hold.
+pulls α to the target, by a softmax that cools, so that expectation and argmax come together. The selection then takes
+the most probable architecture within the tolerance, by dynamic programming: the penalty makes it a good one, the
+selection makes it hold.
 
 In NAS-Bench-201 the sum is exact, and so is E. It is exact for a model with `Choice`s, unless they share modules. In
 DARTS' space the sum is exact once a node's two edges are known; E takes the two that α keeps at the moment for granted,
@@ -22,12 +22,10 @@ from torch import Tensor
 
 from idarts.arch import Architecture
 from idarts.errors import InputError
-from idarts.searching.prices import UNITS, Prices, measure_latency, prices
-from idarts.searching.selection import largest
+from idarts.searching.judge import largest
+from idarts.searching.prices import UNITS, Prices, prices
 from idarts.searching.settings import Config, Cost, Selection
 from idarts.spaces import Supernet
-
-__all__ = ["Budget", "budget", "measure_latency"]
 
 LAST_TEMPERATURE = 0.03  # of the softmax under which the cost is expected; it falls from 1 with the budget
 TIE = 1e-3  # by which the others of equal options are lowered below the one that is taken
@@ -35,13 +33,13 @@ GRAIN = 0.01  # of the tolerance: costs that agree this well are held the same w
 
 
 @dataclass(frozen=True)
-class Budget:
+class CostTarget:
     """What is expected, what is penalised and what may be selected, for one supernet.
 
     >>> from idarts.spaces import space
-    >>> found = space("nas-bench-201")
-    >>> net = found.supernet(found.macro.changed(depth=1, channels=4))
-    >>> limit = Budget(net, prices(net, Cost("parameters")), Cost("parameters", target=560_000))
+    >>> chosen = space("nas-bench-201")
+    >>> net = chosen.supernet(chosen.skeleton.change(depth=1, channels=4))
+    >>> limit = CostTarget(net, prices(net, Cost("parameters")), Cost("parameters", target=560_000.0))
     >>> _ = torch.nn.init.zeros_(net.alpha["cell"])
     >>> round(limit.expected().item())  # 73,306 and 6 · (28,000 + 243,040) / 5
     398554
@@ -68,11 +66,9 @@ class Budget:
         """What is added to the validation loss when so large a share of the search's budget is used up."""
         return self.settings.weight * (self.expected(temperature(used)) / self._target - 1) ** 2
 
-    def add_gradient(self, used: float) -> None:
-        """Add the penalty's gradient to what is in `.grad` of α."""
-        alphas = self.net.architecture_parameters()
-        for alpha, grad in zip(alphas, torch.autograd.grad(self.penalty(used), alphas), strict=True):
-            alpha.grad = grad if alpha.grad is None else alpha.grad + grad
+    def gradient(self, used: float) -> tuple[Tensor, ...]:
+        """The gradient of the penalty in α."""
+        return torch.autograd.grad(self.penalty(used), self.net.architecture_parameters())
 
     def cost(self, architecture: Architecture) -> float:
         """The sum for one architecture."""
@@ -108,13 +104,13 @@ class Budget:
             value[(value == value[column]) & (torch.arange(len(value), device=value.device) != column)] -= TIE
         return largest(net, rule, values)
 
-    def outcome(self, found: Architecture, unbound: Architecture) -> dict[str, Any]:
-        """What became of the target, for a run's record; `unbound` is what α alone stands for."""
-        reached = self.prices.whole(found)
+    def outcome(self, selected: Architecture, unbound: Architecture) -> dict[str, Any]:
+        """How close the selected architecture came, for a run's result; `unbound` is what α alone stands for."""
+        reached = self.prices.whole(selected)
         deviation = reached / self._target - 1
         if abs(deviation) > self.settings.tolerance:
             warnings.warn(
-                f"the cost of what was found is {100 * deviation:+.1f} % off cost.target; "
+                f"the cost of the selected network is {100 * deviation:+.1f} % off cost.target; "
                 "raise cost.weight, or search longer",
                 UserWarning,
                 stacklevel=2,
@@ -152,10 +148,10 @@ class Budget:
                     if grain not in longer or longer[grain][0] < score + more:
                         longer[grain] = (score + more, cost + price, (*columns, column))
             best = longer
-        inside = [found for found in best.values() if abs(found[1] - target) <= tolerance * target]
+        inside = [one for one in best.values() if abs(one[1] - target) <= tolerance * target]
         if inside:
-            return max(inside, key=lambda found: found[0])[2]
-        return min(best.values(), key=lambda found: abs(found[1] - target))[2]
+            return max(inside, key=lambda one: one[0])[2]
+        return min(best.values(), key=lambda one: abs(one[1] - target))[2]
 
 
 def temperature(used: float) -> float:
@@ -167,16 +163,16 @@ def temperature(used: float) -> float:
     return 1 - (1 - LAST_TEMPERATURE) * used
 
 
-def budget(net: Supernet, settings: Config, batch: Callable[[], Any]) -> Budget | None:
-    """The budget that a search's settings name; `batch` gives inputs, for a model of which nothing else is known.
+def cost_target(net: Supernet, settings: Config, batch: Callable[[], Any]) -> CostTarget | None:
+    """The cost target that a search's settings name; `batch` gives inputs, for a model of which nothing else is known.
 
     A target that no architecture of the space meets is refused here, before anything is searched.
 
     >>> from idarts.searching import config
     >>> from idarts.spaces import space
-    >>> found = space("nas-bench-201")
-    >>> net = found.supernet(found.macro.changed(depth=1, channels=4))
-    >>> budget(net, config(cost={"kind": "parameters", "target": 2_000_000}), lambda: None)
+    >>> chosen = space("nas-bench-201")
+    >>> net = chosen.supernet(chosen.skeleton.change(depth=1, channels=4))
+    >>> cost_target(net, config(cost={"kind": "parameters", "target": 2_000_000.0}), lambda: None)
     Traceback (most recent call last):
     idarts.errors.InputError: cost.target is 2,000,000 parameters, and no architecture comes within 5 %: \
 the nearest has 1,531,546; change cost.target or cost.tolerance
@@ -184,15 +180,13 @@ the nearest has 1,531,546; change cost.target or cost.tolerance
     wanted = settings.cost
     if wanted.kind == "none":
         return None
-    if settings.hypergradient.order == "reinforce":
-        raise InputError("cost needs α, and a controller draws without it; use another method than enas")
     if wanted.target is None:
-        raise InputError(f"cost.target is not given, expected the {UNITS[wanted.kind]} to aim at")
-    found = Budget(net, prices(net, wanted, batch), wanted, settings.none and settings.selection.none)
-    nearest = found.cost(found.pick(net, settings.selection))
+        raise InputError(f"cost.target is missing; give the {UNITS[wanted.kind]} to aim at")
+    target = CostTarget(net, prices(net, wanted, batch), wanted, settings.none and settings.selection.none)
+    nearest = target.cost(target.pick(net, settings.selection))
     if abs(nearest - wanted.target) > wanted.tolerance * wanted.target:
         raise InputError(
             f"cost.target is {wanted.target:,.10g} {UNITS[wanted.kind]}, and no architecture comes within "
             f"{100 * wanted.tolerance:g} %: the nearest has {nearest:,.10g}; change cost.target or cost.tolerance"
         )
-    return found
+    return target

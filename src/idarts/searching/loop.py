@@ -1,320 +1,108 @@
-"""Algorithm 1: train the weights for T steps, step α by the stochastic implicit hypergradient, repeat."""
+"""Algorithm 1 of the paper: T steps on the weights w, one step on α, repeat; then select an architecture."""
 
 import math
-import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from idarts.arch import Architecture
-from idarts.engine import Tell
-from idarts.engine.gradients import bounded
-from idarts.engine.ranks import (
-    all_mean,
-    begin_alike,
-    joint_statistics,
-    mean_buffers,
-    mean_gradients,
-    require_same,
-    world,
-)
+from idarts.engine.ranks import Clock, begin_alike, joint_statistics, mean_buffers, require_same
 from idarts.errors import InputError, NotFiniteError, SingularCurvatureError
-from idarts.hypergrad import ALONE, Averaging, Spectrum, hypergradient, lift
 from idarts.hypergrad.isolation import random_states, set_random_states
-from idarts.hypergrad.lift import called
-from idarts.hypergrad.products import scalar
-from idarts.searching.controller import RATE, Controller
-from idarts.searching.cost import budget, temperature
-from idarts.searching.relaxations import relaxed, require_built
-from idarts.searching.round import Round, Stream, judged, peeked, spread
-from idarts.searching.selecting import selected
-from idarts.searching.selection import FORWARD_COST, largest, statistics_kept
-from idarts.searching.settings import Config, Relaxed
-from idarts.searching.trials import Build, Tried
-from idarts.spaces import Mixture, Supernet
-from idarts.tables import Table
-
-Loss = Callable[[Any, Any], Tensor]
+from idarts.searching import legacy
+from idarts.searching.budget import Budget, Spent, total_rounds
+from idarts.searching.cost import CostTarget, cost_target, temperature
+from idarts.searching.judge import largest
+from idarts.searching.registries import RELAXATIONS, SCHEDULES, SELECTIONS, build_part
+from idarts.searching.round import Round, Step, spread
+from idarts.searching.stage import Mask, Restricted, Stage, ends, prune, require_stages
+from idarts.searching.strategy import Selected, Strategy, Tried
+from idarts.searching.streams import peek
+from idarts.searching.task import Task
+from idarts.searching.weights import WeightTraining
+from idarts.spaces import Supernet
+from idarts.spaces.relaxation import Relaxation
 
 PATIENCE = 5  # rounds in a row without finite numbers before the search gives up
 
 
 class Search:
-    """A search in progress. `rounds()` goes on from wherever it stands; its state can be saved between rounds.
+    """A search in progress. `rounds()` continues from wherever it stands; its state can be saved between rounds."""
 
-    >>> from idarts.data import Batches, load, split
-    >>> from idarts.searching import Search, config
-    >>> from idarts.spaces import space
-    >>> data, found = load("digits"), space("nas-bench-201")
-    >>> train, valid = split(data.train, 0.5, seed=0)
-    >>> net = found.supernet(found.macro.changed(depth=1, channels=4), in_channels=1)
-    >>> search = Search(net, Batches(train, 16), Batches(valid, 16), config(rounds=2))
-    >>> [round.number for round in search.rounds()]
-    [1, 2]
-    """
+    net: Supernet  # of the present stage; a strategy without shared weights has none
 
-    def __init__(
-        self, net: Supernet, train: Stream, valid: Stream, settings: Config, loss: Loss = cross_entropy
-    ) -> None:
-        self.net, self.train, self.valid, self.settings, self.loss = net, train, valid, settings, loss
-        self.total = settings.rounds
-        if settings.epochs is not None:
-            self.total = max(1, round(settings.epochs * len(train) / settings.batches_a_round))
-        # An operation without a part in the relaxation is not trained, so it is not selected either.
+    def __init__(self, task: Task, strategy: Callable[["Search"], Strategy]) -> None:
+        self.task, self.settings = task, task.settings
+        settings = self.settings
+        self.stages: list[Stage] = list(SCHEDULES[settings.stages](settings))
+        require_stages(self.stages)
+        # An option that takes no part in the relaxation is not trained, so it is not selected either.
         self.selection = replace(settings.selection, none=settings.none and settings.selection.none)
-        self.w, self.a = net.weight_parameters(), net.architecture_parameters()
-        if not self.w:
-            raise InputError("there are no weights to train in this model: all are frozen, or it has none")
-        require_built(net, settings)
-        begin_alike(net)
-        self.averaging = Averaging(all_mean, settings.distributed == "synchronised") if world() > 1 else ALONE
-        weights, alpha = settings.weights, settings.alpha
-        self.weight_optimizer = torch.optim.SGD(
-            self.w, weights.rate, weights.momentum, weight_decay=weights.decay, nesterov=weights.nesterov
-        )
-        self.scaler = torch.amp.GradScaler(self.a[0].device.type, enabled=settings.precision == "float16")
-        self.controller = (
-            Controller(net, None if settings.none else net.none).to(self.a[0])
-            if settings.hypergradient.order == "reinforce"
-            else None
-        )
-        self.alpha_optimizer = (
-            torch.optim.Adam(self.controller.parameters(), RATE)
-            if self.controller
-            else torch.optim.Adam(self.a, alpha.rate, alpha.betas, weight_decay=alpha.decay)
-        )
-        self.budget = budget(net, settings, lambda: peeked(train))
-        self.spectrum: Spectrum | None = None
-        self.build: Build | None = None  # the network of an architecture, to be tried in a selection
-        self.tried: list[Tried] = []  # in the selection
-        self.tell: Tell = lambda _: None  # hears how warm-up and selection go
-        self.truth: Table | None = None  # only to be shown: no step and no selection looks at it
-        self.number, self.weight_steps, self.bad_rounds = 0, 0, 0
-        self.gradient_evaluations, self.seconds = 0.0, 0.0
+        if getattr(SELECTIONS[self.selection.rule], "needs_network", False) and task.network is None:
+            raise InputError(
+                f"selection.rule {self.selection.rule} trains networks, but none can be built of this model; "
+                "use another rule"
+            )
+        self.relaxation = build_part(RELAXATIONS, settings.relaxation, settings.relaxation_options)
+        self.shares_weights = bool(getattr(strategy, "shares_weights", True))
+        total = total_rounds(settings, len(task.train))
+        steps = total * settings.inner_steps + settings.weights.warmup * len(self.stages)
+        self.budget = Budget(settings, total, steps if self.shares_weights else 0)
+        self.spent, self.clock = Spent(), Clock()
+        self.stage, self.stage_steps = 0, 0  # which one, and weight steps in it
+        self.mask: Mask = {}
+        self.bad_rounds = 0
+        self.tried: list[Tried] = []  # candidates that the selection trained
+        self.on_message: Callable[[str], None] = lambda _: None
+        self.cost: CostTarget | None = None
+        self.weights: WeightTraining | None = None
+        self._make_strategy = strategy
+        self._enter(0)
 
     def rounds(self) -> Iterator[Round]:
-        """The rounds that remain, one at a time."""
-        self.net.train()
-        warmup = self.settings.weights.warmup
-        while self.weight_steps < warmup and self.used() < 1:
-            self.tell(f"warm-up: {self.weight_steps} of {warmup} weight steps")
-            started = time.monotonic()
-            with self._statistics():
-                self._weight_step()
-            self._spend(time.monotonic() - started)
-        while self.number < self.total and self.used() < 1:
-            started = time.monotonic()
-            with self._statistics():
-                seen = torch.stack([self._weight_step() for _ in range(self.settings.inner_steps)]).mean(dim=0)
-                self.number += 1
-                found = self._alpha_step(seen)
-            self._spend(time.monotonic() - started)
-            self._meet()
-            yield found
+        """Algorithm 1: the rounds that remain, one at a time."""
+        while self.used() < 1:
+            if self.used() >= ends(self.stages)[self.stage]:
+                self._next_stage()
+            self._warm_up()
+            if self.used() >= ends(self.stages)[self.stage]:
+                continue
+            with self.clock, self.joint_statistics():
+                train = self._train_weights(self.settings.inner_steps)  # w ← w − γ ∂L1/∂w, T times
+                self.spent.number += 1
+                step = self._step_architecture()  # α ← α − η ∇L2, by the strategy
+            self._synchronise()
+            yield self._round(train, step)
         if not self.number:
             raise InputError(
-                "the budget ended before the first step on α, so nothing was found; give more minutes or "
+                "the budget ended before the first step on α, so there is no architecture yet; give more minutes or "
                 "gradient_evaluations, or a shorter weights.warmup"
             )
 
-    def _statistics(self) -> AbstractContextManager[None]:
-        return joint_statistics(self.settings.batch_norm == "synchronised")
+    def _train_weights(self, steps: int) -> Tensor:
+        """Mean loss and accuracy of some weight steps; NaN where there are no shared weights."""
+        if self.weights is None:
+            return torch.full((2,), math.nan)
+        seen = []
+        for _ in range(steps):
+            seen.append(self.weights.step(self.strategy.mixtures(), self.rate()))
+            self.spent.weight_steps += 1
+            self.stage_steps += 1
+            self.spent.gradient_evaluations += 1
+        return torch.stack(seen).mean(dim=0)
 
-    def _spend(self, seconds: float) -> None:
-        """All ranks go by one clock: budget and learning rate hang on it."""
-        self.seconds += float(all_mean(torch.tensor(seconds, dtype=torch.float64)))
-
-    def _meet(self) -> None:
-        """Between rounds all ranks hold the same state, so that the first one's is everybody's."""
-        mean_buffers([self.net])
-        require_same({"α": self.a, "w": self.w}, f"after round {self.number}")
-
-    def state_dict(self) -> dict[str, Any]:
-        """Tensors and plain values only, so that loading it never runs anything."""
-        spectrum = self.spectrum
-        return {
-            **{name: part.state_dict() for name, part in self._parts().items()},
-            "spectrum": None if spectrum is None else [spectrum.vector, spectrum.eigenvalue, spectrum.age],
-            "counts": [self.number, self.weight_steps, self.bad_rounds, self.gradient_evaluations],
-            "seconds": self.seconds,
-            "random": random_states([self.a[0].device]),
-        }
-
-    def _parts(self) -> dict[str, Any]:
-        """Those that have a state of their own."""
-        names = ("net", "weight_optimizer", "alpha_optimizer", "scaler", "train", "valid")
-        return {name: getattr(self, name) for name in (*names, *(["controller"] if self.controller else []))}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state, to the bit."""
-        missing = self.state_dict().keys() - state.keys()
-        if missing:
-            raise InputError(f"this is no state of a search: it lacks {', '.join(sorted(missing))}")
-        for name, part in self._parts().items():
-            part.load_state_dict(state[name])
-        self.spectrum = None
-        if state["spectrum"] is not None:
-            vector, eigenvalue, age = state["spectrum"]
-            self.spectrum = Spectrum(vector.to(self.w[0].device), eigenvalue.to(self.w[0].device), age)
-        self.number, self.weight_steps, self.bad_rounds, self.gradient_evaluations = state["counts"]
-        self.seconds = state["seconds"]
-        set_random_states([self.a[0].device], state["random"])
-
-    def current(self) -> Architecture:
-        """What α stands for at this moment."""
-        return largest(self.net, self.selection)
-
-    def select(self) -> Architecture:
-        """What the search has found, by the rule of its settings."""
-        with self._statistics():
-            found, cost = selected(self)
-        self.gradient_evaluations += cost
-        return found
-
-    @property
-    def sound(self) -> bool:
-        """What is not finite must not take a good checkpoint's place."""
-        return not self.bad_rounds
-
-    def used(self) -> float:
-        """The share of the budget that is used up, in whichever of its measures is the furthest."""
-        settings = self.settings
-        shares = [self.weight_steps / (self.total * settings.inner_steps + settings.weights.warmup)]
-        if settings.minutes is not None:
-            shares.append(self.seconds / (60 * settings.minutes))
-        if settings.gradient_evaluations is not None:
-            shares.append(self.gradient_evaluations / settings.gradient_evaluations)
-        return min(max(shares), 1.0)
-
-    def rate(self) -> float:
-        """The weights' learning rate now: a cosine from the first to the last value over the budget."""
-        weights = self.settings.weights
-        return weights.last_rate + (weights.rate - weights.last_rate) * 0.5 * (1 + math.cos(math.pi * self.used()))
-
-    def _weight_step(self) -> Tensor:
-        """One SGD step on one training batch; only w's gradients are taken, so nothing gathers in α's."""
-        inputs, targets = next(self.train)
-        with self._autocast():
-            outputs = called(self.net, inputs, mixtures=self._mixtures(self.settings.weights.relaxation))
-            loss = scalar(self.loss(outputs, targets), "training")
-        own = torch.autograd.grad(self.scaler.scale(loss), self.w, allow_unused=True)
-        grads, seen = mean_gradients(own, judged(loss, outputs, targets))
-        for parameter, grad in zip(self.w, grads, strict=True):
-            parameter.grad = grad
-        self.scaler.unscale_(self.weight_optimizer)
-        bounded(self.w, seen[0], self.settings.weights.clip)
-        for group in self.weight_optimizer.param_groups:
-            group["lr"] = self.rate()
-        self.scaler.step(self.weight_optimizer)
-        self.scaler.update()
-        self.weight_optimizer.zero_grad()
-        self.weight_steps += 1
-        self.gradient_evaluations += 1
-        return seen
-
-    def _autocast(self) -> AbstractContextManager[Any]:
-        """For weight steps alone: second derivatives in half precision are noise."""
-        precision: str = self.settings.precision
-        if precision == "float32":
-            return nullcontext()
-        return torch.autocast(self.a[0].device.type, getattr(torch, precision))
-
-    def _mixtures(self, name: Relaxed | None) -> dict[str, Mixture]:
-        """What the supernet mixes in one pass; a path, where a controller draws it."""
-        if self.controller:
-            return self.controller.drawn_path()
-        self.net.relaxation = relaxed(self.net, self.settings, name, self.used())
-        return self.net.mixtures()
-
-    def _alpha_step(self, train: Tensor) -> Round:
-        """One step on what decides the architecture; `train`: the weight steps' loss and accuracy."""
+    def _step_architecture(self) -> Step:
+        """One step of the strategy; too many in a row that are not finite end the search."""
         try:
-            if self.controller:
-                learnt = self.controller.learn(self._look, self.settings.hypergradient.samples, self.alpha_optimizer)
-                self.controller.show(self.net)
-                return self._round(train, learnt)
-            if self.settings.hypergradient.order == "none":
-                return self._round(train, self._look(self._mixtures(None)))
-            return self._hypergradient_step(train)
+            step = self.strategy.step()
+            self.bad_rounds = 0 if math.isfinite(step.loss) else self.bad_rounds
+            return step
         except (NotFiniteError, SingularCurvatureError):
-            return self._skip(train)
-
-    def _hypergradient_step(self, train: Tensor) -> Round:
-        """One Adam step by the hypergradient on one training and one validation batch."""
-        self.net.relaxation = relaxed(self.net, self.settings, None, self.used())
-        # First order does not look at L1: it gets the batch of L2, and no training batch is drawn in vain.
-        outer_batch = next(self.valid)
-        inner_batch = next(self.train) if self.settings.hypergradient.order == "implicit" else outer_batch
-        inner = lift(self.net, self.loss, inner_batch, self.w, self.a)
-        seen: list[Tensor] = []
-
-        def watched(outputs: Any, targets: Any) -> Tensor:
-            loss = self.loss(outputs, targets)
-            seen.append(judged(loss, outputs, targets))
-            return loss
-
-        outer = lift(self.net, watched, outer_batch, self.w, self.a)
-        method = self.settings.hypergradient.method(self.rate())
-        estimate = hypergradient(inner, outer, self.w, self.a, method, spectrum=self.spectrum, averaging=self.averaging)
-        for device in {torch.device("cpu"), self.a[0].device}:
-            torch.rand((), device=device)  # a hypergradient leaves no trace there: else weights would draw as it did
-        estimate.write_grad(self.a)
-        if self.budget:
-            self.budget.add_gradient(self.used())
-        self.alpha_optimizer.step()
-        self.alpha_optimizer.zero_grad()
-        self.spectrum = estimate.spectrum
-        facts = estimate.diagnostics
-        self.gradient_evaluations += facts.gradient_evaluations
-        norm = torch.cat([grad.reshape(-1) for grad in estimate.grads]).norm()
-        return replace(
-            self._round(train, torch.stack([estimate.outer_loss, all_mean(seen[-1][1])])),
-            norm=norm.item(),
-            implicit_share=facts.implicit_share,
-            contraction=facts.contraction,
-            step=facts.step,
-        )
-
-    @torch.no_grad()
-    def _look(self, mixtures: dict[str, Mixture]) -> Tensor:
-        """Loss and accuracy on a validation batch; a loss that is not finite ends the step."""
-        inputs, targets = next(self.valid)
-        with statistics_kept(self.net):
-            outputs = called(self.net, inputs, mixtures=mixtures)
-        self.gradient_evaluations += FORWARD_COST
-        seen = all_mean(judged(self.loss(outputs, targets), outputs, targets))
-        if not seen[0].isfinite():
-            raise NotFiniteError("the validation loss is not finite")
-        return seen
-
-    def _round(self, train: Tensor, valid: Tensor) -> Round:
-        entropy, margin = spread(self.a)
-        train_loss, train_accuracy, valid_loss, valid_accuracy = torch.cat([train, valid]).tolist()
-        if math.isfinite(valid_loss):
-            self.bad_rounds = 0
-        return Round(
-            number=self.number,
-            train_loss=train_loss,
-            valid_loss=valid_loss,
-            rate=self.rate(),
-            entropy=entropy,
-            margin=margin,
-            gradient_evaluations=self.gradient_evaluations,
-            train_accuracy=None if math.isnan(train_accuracy) else train_accuracy,
-            valid_accuracy=None if math.isnan(valid_accuracy) else valid_accuracy,
-            expected_cost=self.budget.expected(temperature(self.used())).item() if self.budget else None,
-            cost=self.budget.cost(self.current()) if self.budget else None,
-        )
-
-    def _skip(self, train: Tensor) -> Round:
-        """α stays where it is; too many such rounds in a row end the search."""
-        self.bad_rounds += 1
+            self.bad_rounds += 1
         warnings.warn(
             "a loss or the hypergradient was not finite, so α did not move in that round; "
             f"after {PATIENCE} such rounds in a row the search ends",
@@ -326,4 +114,184 @@ class Search:
                 f"the losses or the hypergradient were not finite in {PATIENCE} rounds in a row, the last one being "
                 f"round {self.number}; lower weights.rate, or give hypergradient.damping"
             )
-        return self._round(train, torch.full_like(train, math.nan))
+        return Step()
+
+    def _warm_up(self) -> None:
+        """Weight steps at the start of a stage, before its first α step."""
+        warmup = self.settings.weights.warmup if self.shares_weights else 0
+        self._train_mode()
+        while self.stage_steps < warmup and self.used() < ends(self.stages)[self.stage]:
+            self.on_message(f"warm-up: {self.stage_steps} of {warmup} weight steps")
+            with self.clock, self.joint_statistics():
+                self._train_weights(1)
+
+    def _enter(self, index: int) -> None:
+        """Build what a stage needs: its supernet, optimisers and strategy."""
+        self.stage, self.stage_steps = index, 0
+        if self.shares_weights:
+            self.net = self.task.build_supernet(self.stages[index])
+            if not self.net.weight_parameters():
+                raise InputError("there are no weights to train in this model: all are frozen, or it has none")
+            require_built(self.net, self.settings, self.relaxation)
+            begin_alike(self.net)
+            self.mask = self.mask or self._full_mask()
+            self.weights = WeightTraining(self.net, self.task, self.settings)
+        elif len(self.stages) > 1:
+            raise InputError(f"strategy {self.settings.strategy} has no supernet, so no stages; use --stages single")
+        self.strategy = self._make_strategy(self)
+        self.cost = cost_target(self.net, self.settings, lambda: peek(self.task.train)) if self.shares_weights else None
+
+    def _next_stage(self) -> None:
+        """Prune the options by α, then begin the next stage with a fresh supernet."""
+        keep = self.stages[self.stage + 1].keep
+        mask = self._full_mask() if not self.mask else self.mask
+        self.mask = mask if keep is None else prune(self.net.alpha, mask, keep)
+        self._enter(self.stage + 1)
+
+    def _full_mask(self) -> Mask:
+        """All options of every decision, except `none` where the settings leave it out."""
+        barred = None if self.settings.none else self.net.none
+        return {name: [[c != barred for c in range(a.shape[1])] for _ in a] for name, a in self.net.alpha.items()}
+
+    def relaxed(self, relaxation: Any, name: str) -> Relaxation:
+        """A relaxation at the present share of the budget, among the living options of one α."""
+        current: Relaxation = relaxation.at(self.used()) if hasattr(relaxation, "at") else relaxation
+        alive = self.mask[name]
+        return current if all(map(all, alive)) else Restricted(current, alive, self.net.none)
+
+    @property
+    def number(self) -> int:
+        """The round that the search stands at."""
+        return self.spent.number
+
+    @property
+    def total(self) -> int:
+        """The rounds of the whole search."""
+        return self.budget.total
+
+    @property
+    def gradient_evaluations(self) -> float:
+        """What the search has cost so far; one ∇_w L1 is one."""
+        return self.spent.gradient_evaluations
+
+    @property
+    def sound(self) -> bool:
+        """Whether the state is worth a checkpoint: one that is not finite must not replace a good one."""
+        return not self.bad_rounds
+
+    def used(self) -> float:
+        """The share of the budget that is spent."""
+        return self.budget.used(replace(self.spent, seconds=self.clock.seconds))
+
+    def rate(self) -> float:
+        """The learning rate of w: a cosine from the first to the last value over the budget of the stage."""
+        end = ends(self.stages)[self.stage]
+        start = end - self.stages[self.stage].share if len(self.stages) > 1 else 0.0
+        part = min((self.used() - start) / (end - start), 1.0)
+        weights = self.settings.weights
+        return weights.last_rate + (weights.rate - weights.last_rate) * 0.5 * (1 + math.cos(math.pi * part))
+
+    def current(self) -> Architecture:
+        """The architecture that the search would give now, by α alone."""
+        return self.strategy.current()
+
+    def select(self) -> Architecture:
+        """The architecture of this search, by the selection rule of its settings."""
+        with self.joint_statistics():
+            selected: Selected = build_part(SELECTIONS, self.selection.rule, self.selection.options)(self)
+        self.spent.gradient_evaluations += selected.gradient_evaluations
+        self.tried = selected.tried
+        return selected.architecture
+
+    def pick(self, alphas: Any = None) -> Architecture:
+        """The architecture of α or of values in its place; within the cost target, where there is one."""
+        if self.cost:
+            return self.cost.pick(self.net, self.selection, alphas)
+        return largest(self.net, self.selection, alphas)
+
+    def joint_statistics(self) -> Any:
+        """BatchNorm over all ranks together, where the settings say so."""
+        return joint_statistics(self.settings.batch_norm == "synchronised")
+
+    def _train_mode(self) -> None:
+        if self.shares_weights:
+            self.net.train()
+
+    def _synchronise(self) -> None:
+        """Between rounds all ranks hold the same state, so that a checkpoint of the first one serves all."""
+        if self.weights is not None:
+            mean_buffers([self.net])
+            parts = {"α": self.net.architecture_parameters(), "w": self.weights.parameters}
+            require_same(parts, f"after round {self.number}")
+
+    def _round(self, train: Tensor, step: Step) -> Round:
+        entropy, margin = spread(self.net.architecture_parameters()) if self.shares_weights else (None, None)
+        train_loss, train_accuracy = train.tolist()
+        cost = self.cost
+        return Round(
+            number=self.number,
+            train_loss=train_loss if self.shares_weights else None,
+            valid_loss=step.loss,
+            rate=self.rate() if self.shares_weights else None,
+            entropy=entropy,
+            margin=margin,
+            gradient_evaluations=self.gradient_evaluations,
+            train_accuracy=None if math.isnan(train_accuracy) else train_accuracy,
+            valid_accuracy=None if math.isnan(step.accuracy) else step.accuracy,
+            stage=self.stage + 1 if len(self.stages) > 1 else None,
+            expected_cost=cost.expected(temperature(self.used())).item() if cost else None,
+            cost=cost.cost(self.current()) if cost else None,
+            measures=step.measures,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Tensors and plain values only, so that loading it never runs anything."""
+        spent = self.spent
+        weights = {} if self.weights is None else {"net": self.net.state_dict(), **self.weights.state_dict()}
+        return {
+            **weights,
+            "train": self.task.train.state_dict(),
+            "valid": self.task.valid.state_dict(),
+            "strategy": self.strategy.state_dict(),
+            "stage": [self.stage, self.stage_steps, self.mask],
+            "counts": [spent.number, spent.weight_steps, self.bad_rounds, spent.gradient_evaluations],
+            "seconds": self.clock.seconds,
+            "random": random_states([self.device]),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a saved state, bit for bit."""
+        state = legacy.upgrade_state(state, self)
+        missing = self.state_dict().keys() - state.keys()
+        if missing:
+            raise InputError(f"this is not the state of such a search: it lacks {', '.join(sorted(missing))}")
+        stage, steps, mask = state["stage"]
+        if stage != self.stage:
+            self.mask = mask
+            self._enter(stage)
+        self.stage_steps, self.mask = steps, mask
+        if self.weights is not None:
+            self.net.load_state_dict(state["net"])
+            self.weights.load_state_dict(state)
+        self.task.train.load_state_dict(state["train"])
+        self.task.valid.load_state_dict(state["valid"])
+        self.strategy.load_state_dict(state["strategy"])
+        number, weight_steps, self.bad_rounds, evaluations = state["counts"]
+        self.spent = Spent(number, weight_steps, evaluations)
+        self.clock.seconds = state["seconds"]
+        set_random_states([self.device], state["random"])
+
+    @property
+    def device(self) -> torch.device:
+        """Where the search runs."""
+        return self.net.architecture_parameters()[0].device if self.shares_weights else torch.device("cpu")
+
+
+def require_built(net: Supernet, settings: Any, relaxation: Any) -> None:
+    """Refuse a relaxation that a supernet has to be built for, where it was not."""
+    second = settings.weights.relaxation
+    wanted = [relaxation] if second is None else [relaxation, build_part(RELAXATIONS, second, {})]
+    if any(getattr(one, "share", 1) > 1 for one in wanted) and not any(
+        getattr(module, "share", 1) > 1 for module in net.modules()
+    ):
+        raise InputError("partial-channels are built into a supernet, and this one has none; search a space by name")

@@ -1,72 +1,64 @@
-"""One round of a search: what it reads, and what is known after it."""
+"""One round of a search: what is known after it."""
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import torch
 from torch import Tensor
 
 
-class Stream(Protocol):
-    """Batches without end, whose place can be saved: `idarts.data.Batches`, or anything alike."""
+@dataclass(frozen=True)
+class Step:
+    """What a step on the architecture tells: loss and accuracy on validation data (NaN: not known), other measures."""
 
-    def __next__(self) -> tuple[Any, Any]: ...
+    loss: float = math.nan
+    accuracy: float = math.nan
+    measures: dict[str, float | None] = field(default_factory=dict)
 
-    def __len__(self) -> int: ...  # batches in an epoch
+    @property
+    def reward(self) -> float:
+        """Accuracy or, where the task is not classification, the negative loss.
 
-    def state_dict(self) -> dict[str, Any]: ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
-
-
-def peeked(stream: Stream) -> Any:
-    """What the net is given next, of a stream that then stands where it stood."""
-    state = stream.state_dict()
-    inputs, _ = next(stream)
-    stream.load_state_dict(state)
-    return inputs
-
-
-def replayed(stream: Stream) -> Callable[[], Iterator[tuple[Any, Any]]]:
-    """What a stream gives from here on, as often as it is asked for, and never held in memory as a whole."""
-    state = stream.state_dict()
-
-    def again() -> Iterator[tuple[Any, Any]]:
-        stream.load_state_dict(state)
-        while True:
-            yield next(stream)
-
-    return again
+        >>> Step(2.0, 0.25).reward, Step(2.0).reward
+        (0.25, -2.0)
+        """
+        return -self.loss if math.isnan(self.accuracy) else self.accuracy
 
 
 @dataclass(frozen=True)
 class Round:
-    """What is known after one round: T weight steps and an α step.
+    """What is known after one round: T weight steps and a step on the architecture. None: it does not apply.
 
     Where `valid_loss` is NaN the round was skipped: a number was not finite, and α did not move.
     """
 
     number: int
-    train_loss: float
-    valid_loss: float
-    rate: float  # of the weights
-    entropy: float  # of α's softmax, mean over decisions, 1 for uniform
-    gradient_evaluations: float  # so far
+    train_loss: float | None = None
+    valid_loss: float | None = None
+    rate: float | None = None  # of the weights
+    entropy: float | None = None  # of α's softmax, mean over decisions, 1 for uniform
+    gradient_evaluations: float | None = None  # so far
     margin: float | None = None  # between the two largest weights of α's softmax, mean over decisions
     train_accuracy: float | None = None
     valid_accuracy: float | None = None
-    norm: float | None = None  # of the hypergradient
-    implicit_share: float | None = None
-    contraction: float | None = None
-    step: float | None = None  # γ
+    stage: int | None = None  # from 1, where a search has several
     expected_cost: float | None = None  # of the final network, under the softmax that the penalty cools
     cost: float | None = None  # of the final network that α stands for
+    measures: dict[str, float | None] = field(default_factory=dict)  # of the strategy: norm, implicit_share, …
+
+    def entry(self) -> dict[str, Any]:
+        """The round as one line of `metrics.jsonl`.
+
+        >>> Round(1, valid_loss=2.5, measures={"norm": 0.1}).entry()
+        {'number': 1, 'valid_loss': 2.5, 'norm': 0.1}
+        """
+        values = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "measures"}
+        return {name: value for name, value in {**values, **self.measures}.items() if value is not None}
 
 
 def accuracy(outputs: Any, labels: Any) -> Tensor:
-    """The share of right classes; NaN where the task is no classification."""
+    """The share of correct classes; NaN where the task is not classification."""
     if not isinstance(outputs, Tensor) or not isinstance(labels, Tensor):
         return torch.tensor(math.nan)
     if outputs.dim() < 2 or labels.is_floating_point() or labels.shape != outputs.argmax(dim=1).shape:

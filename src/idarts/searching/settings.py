@@ -1,10 +1,13 @@
-"""The settings of a search, as plain data. The defaults are the paper's, but for γ and the curvature it follows.
+"""The settings of a search. A method is a point on independent axes:
 
-What stands below a setting is its explanation, in `idarts search --help`, too.
+relaxation × hypergradient × rule for α × schedule of stages × selection (× strategy, for methods that are not gradient
+descent on α). Each axis takes the name of a registered part. The defaults are the paper's, except γ and the curvature.
 """
 
 from dataclasses import asdict, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from idarts.engine.settings import (
     Count,
@@ -12,110 +15,138 @@ from idarts.engine.settings import (
     Joint,
     NonNegative,
     Pair,
+    PartOf,
     Positive,
     Precision,
     Share,
     change,
     validated,
 )
-from idarts.errors import InputError, require_known
-from idarts.hypergrad import FirstOrder, Method, Neumann
+from idarts.errors import InputError
+from idarts.hypergrad import SOLVERS, Method
+from idarts.searching import hypergradients
+from idarts.searching.catalogue import METHODS
+from idarts.searching.registries import RELAXATIONS, RULES, SCHEDULES, SELECTIONS, STRATEGIES, build_part
 
-Relaxed = Literal["softmax", "gumbel", "dirichlet", "uniform", "partial-channels"]
+Options = dict[str, Any]
+RelaxationName = Annotated[str, PartOf(lambda: RELAXATIONS)]
 
 
 @validated
 class Weights:
-    """SGD on the supernet's weights w, its learning rate falling by a cosine over the budget."""
+    """SGD on the supernet's weights w; the learning rate falls by a cosine over the budget."""
 
     rate: NonNegative = 0.025
-    """learning rate at the beginning"""
+    """learning rate at the start"""
     last_rate: NonNegative = 0.001
     """learning rate at the end"""
     momentum: Share = 0.9
     """momentum"""
     nesterov: bool = True
-    """whether the momentum is Nesterov's"""
+    """use Nesterov's momentum"""
     decay: NonNegative = 5e-4
     """weight decay"""
     clip: NonNegative = 5.0
     """largest norm of a gradient; 0 clips nothing"""
     warmup: CountOrZero = 0
     """weight steps before the first α step"""
-    relaxation: Relaxed | None = None
-    """where weights are trained otherwise than α: one of those of --relaxation"""
+    relaxation: RelaxationName | None = None
+    """relaxation for the weight steps, where it differs from --relaxation"""
+
+    def __post_init__(self) -> None:
+        if self.nesterov and not self.momentum:
+            raise InputError("weights.nesterov needs a momentum; use --weights.nesterov false")
 
 
 @validated
 class Alpha:
-    """Adam on the architecture parameters α."""
+    """The steps on the architecture parameters α."""
 
+    rule: Annotated[str, PartOf(lambda: RULES)] = "adam"
+    """how a gradient moves α"""
     rate: NonNegative = 3e-4
     """learning rate"""
     betas: Pair = (0.5, 0.999)
-    """shares of the old in the running means of the gradient and its square"""
+    """Adam's decay rates for the running means of the gradient and of its square"""
     decay: NonNegative = 1e-3
     """weight decay"""
+    options: Options = field(default_factory=dict)
+    """options of the rule, for one that takes others than these"""
 
 
 @validated
 class Hypergradient:
-    """How α's gradient is taken: by K terms of the Neumann series with step γ."""
+    """How the gradient of α is estimated. A setting that the method does not have is ignored."""
 
-    order: Literal["none", "first", "implicit", "reinforce"] = "implicit"
-    """`first` leaves the implicit part out; `none` leaves α as it is; `reinforce` trains a controller that draws paths,
-    as ENAS does"""
+    method: Annotated[str, PartOf(lambda: SOLVERS)] = "neumann"
+    """estimator of the hypergradient; neumann is the paper's"""
     terms: CountOrZero = 2
-    """K, beyond the term that is always there"""
+    """K: terms of the Neumann series beyond the first; steps that truncated-reverse differentiates"""
+    steps: Count = 1
+    """inner steps of reverse and truncated-reverse; each takes a training batch"""
     step: Positive | Literal["auto", "rate"] = "auto"
-    """γ: a number, `rate` for the weights' learning rate, or `auto` for 1/λ of the largest eigenvalue"""
+    """γ: a number, `rate` for the learning rate of w, or `auto`: 1/λ_max where the method measures the largest
+    eigenvalue, else the learning rate"""
     curvature: Literal["hessian", "gauss_newton"] = "gauss_newton"
     """curvature of the training loss; a minibatch's Hessian is indefinite"""
     damping: NonNegative = 0.0
-    """added to the curvature's diagonal"""
+    """added to the diagonal of the curvature"""
     products: Literal["exact", "finite_difference"] = "exact"
-    """how second derivatives are taken"""
-    samples: Count = 10
-    """paths for one step of a controller"""
+    """how products with second derivatives are computed"""
+    options: Options = field(default_factory=dict)
+    """further options of the method, such as {"iterations": 5} for conjugate-gradient"""
 
-    def method(self, rate: float) -> Method:
-        """The method of the bilevel core, at the weights' present learning rate."""
-        step = rate if self.step == "rate" else self.step
-        if self.order == "first" or step == 0:  # a learning rate that has fallen to 0 leaves no implicit part
-            return FirstOrder()
-        return Neumann(self.terms, step, damping=self.damping, curvature=self.curvature, products=self.products)
+    def build(self, rate: float) -> Method:
+        """The estimator of the bilevel core, at the present learning rate of w."""
+        return hypergradients.build(self, rate)
+
+
+@validated
+class Controller:
+    """The strategy `controller` (ENAS): an LSTM samples paths and learns from their accuracy by REINFORCE."""
+
+    samples: Count = 10
+    """paths for one step of the controller"""
+    rate: NonNegative = 1e-3
+    """Adam's learning rate"""
+    entropy: NonNegative = 1e-4
+    """weight of the entropy bonus"""
+    baseline: Share = 0.99
+    """decay rate of the moving baseline"""
 
 
 @validated
 class Selection:
-    """How an architecture is taken from α and the weights, at last.
+    """How the final architecture is taken from α and the weights.
 
-    `argmax` takes α's largest; `best-of` draws `samples` paths by α and takes the one that is best on validation
-    batches with the shared weights; `perturbation` keeps of every decision the option without which the supernet loses
-    most there; `trials` trains what α stands for and its neighbours, one decision away, for a few steps from scratch in
-    the space's own depth, the better half twice as long, and so on, and takes the one that learns most.
+    `argmax` takes the largest of α. `best-of` samples architectures by α and takes the best one on validation batches,
+    with the shared weights. `perturbation` keeps, for each decision, the option whose removal costs most. `trials`
+    trains the argmax and its neighbours (one decision changed) from scratch for a few steps, keeps the better half,
+    doubles the steps, and repeats.
     """
 
-    rule: Literal["argmax", "best-of", "perturbation", "trials"] = "argmax"
-    """one of these rules"""
+    rule: Annotated[str, PartOf(lambda: SELECTIONS)] = "argmax"
+    """how the architecture is selected"""
     none: bool = True
-    """whether `none` may be taken"""
+    """allow `none` in the selected architecture"""
     samples: Count = 100
     """candidates, at most"""
     batches: Count = 4
-    """batches of validation data, on which candidates are compared"""
+    """validation batches that candidates are compared on"""
     steps: Count = 40
-    """weight steps of a first trial"""
+    """weight steps of the first trials"""
     rate: NonNegative = 0.05
-    """learning rate of a trial, falling by a cosine"""
+    """learning rate of a trial, which falls by a cosine"""
+    options: Options = field(default_factory=dict)
+    """options of the rule, for one that takes others than these"""
 
 
 @validated
 class Cost:
-    """What the found network should cost; the unit is that of the final network, not of the supernet.
+    """What the final network should cost. The unit is that of the final network, not of the supernet.
 
-    weight · (E[cost]/target − 1)² is added to the validation loss, and what is selected keeps to the target within
-    `tolerance`. Where α is not stepped, only the selection minds it.
+    weight · (E[cost]/target − 1)² is added to the validation loss, and the selection stays within `tolerance` of the
+    target. A strategy that does not step α considers the cost in the selection only.
     """
 
     kind: Literal["none", "parameters", "multiply_adds", "latency"] = "none"
@@ -127,93 +158,81 @@ class Cost:
     weight: NonNegative = 0.1
     """weight of the penalty"""
     skeleton: str | None = None
-    """skeleton of the final network: a published one of the space, else its first"""
+    """published skeleton of the final network; the space's first unless given"""
     table: str | None = None
-    """JSON file of latencies, of `idarts.searching.cost.measure_latency`"""
+    """JSON file of latencies, written by `idarts.spaces.measure_latency`"""
 
     def __post_init__(self) -> None:
         unused = {"none": ("target", "tolerance", "weight", "skeleton", "table"), "latency": ("skeleton",)}
         for name in unused.get(self.kind, ("table",)):
             value = getattr(self, name)
             if value != self.__dataclass_fields__[name].default:
-                raise InputError(
-                    f"cost.{name} is {value!r}, which cost.kind {self.kind} does not use; change --cost.kind"
-                )
+                raise InputError(f"cost.{name} is {value!r}, but cost.kind {self.kind} ignores it; change --cost.kind")
 
 
 @validated
 class Config:
-    """Algorithm 1: T = `inner_steps` weight steps, then one α step, until the budget ends.
+    """Algorithm 1: T = `inner_steps` weight steps, then one α step, until the budget is spent.
 
     The budget is `rounds` (α steps) or, where `epochs` of the training data are given, as many rounds as these make;
-    `minutes` and `gradient_evaluations` end it earlier. The weights' learning rate falls with what is used up first.
+    `minutes` and `gradient_evaluations` end it earlier. The learning rate of w follows whichever is spent first.
     """
 
     rounds: Count = 100
     """α steps"""
     epochs: Positive | None = None
-    """epochs of the training data, in place of rounds"""
+    """epochs of the training data, instead of rounds"""
     minutes: Positive | None = None
-    """minutes after which the search ends, at the latest"""
+    """end the search after so many minutes, at the latest"""
     gradient_evaluations: Positive | None = None
-    """gradient evaluations after which the search ends, at the latest"""
+    """end the search after so many gradient evaluations, at the latest"""
     inner_steps: Count = 4
     """T: weight steps before each α step"""
     batch: Count = 64
     """images in a batch"""
     seed: CountOrZero = 0
-    """seed of all that is drawn"""
+    """random seed"""
+    strategy: Annotated[str, PartOf(lambda: STRATEGIES)] = "gradient"
+    """how architectures are searched: `gradient` steps α by the hypergradient, `fixed` leaves α as it is"""
+    relaxation: RelaxationName = "softmax"
+    """how the options of a decision are mixed"""
+    relaxation_options: Options = field(default_factory=dict)
+    """options of the relaxation, such as {"first": 5, "last": 0.5} for the temperatures of gumbel"""
+    none: bool = True
+    """let `none` take part in the relaxation, where the space has it"""
+    stages: Annotated[str, PartOf(lambda: SCHEDULES)] = "single"
+    """schedule of stages, which may prune options and deepen the supernet on the way"""
     weights: Weights = field(default_factory=Weights)
     alpha: Alpha = field(default_factory=Alpha)
     hypergradient: Hypergradient = field(default_factory=Hypergradient)
-    relaxation: Relaxed = "softmax"
-    """how options are mixed while α is searched"""
-    none: bool = True
-    """whether `none` takes part in the relaxation, where a space has it"""
+    controller: Controller = field(default_factory=Controller)
     selection: Selection = field(default_factory=Selection)
     cost: Cost = field(default_factory=Cost)
     precision: Precision = "float32"
-    """precision of the weight steps; hypergradients are always taken in full precision"""
+    """precision of the weight steps; hypergradients always use full precision"""
     distributed: Joint = "synchronised"
-    """α's gradient on several ranks: of the joined batch, or the mean of each rank's own"""
+    """gradient of α on several ranks: of the joined batch, or the mean of each rank's own"""
     batch_norm: Joint = "local"
-    """on several ranks: the statistics of each rank's share, or of all together"""
+    """batch statistics on several ranks: of each rank's share, or of all together"""
 
     def __post_init__(self) -> None:
-        how = self.hypergradient
-        implicit = how.order == "implicit"
-        for wrong, told in (
-            (
-                self.relaxation == "uniform" and how.order in ("first", "implicit"),
-                "relaxation uniform gives α no gradient; use --hypergradient.order none",
-            ),
-            (
-                self.relaxation == "dirichlet" and implicit and how.products == "exact",
-                "relaxation dirichlet has no second derivative; use --hypergradient.order first",
-            ),
-            (
-                implicit and how.products == "finite_difference" and how.curvature == "gauss_newton",
-                "hypergradient.curvature gauss_newton needs exact products; use --hypergradient.curvature hessian",
-            ),
-            (
-                self.weights.nesterov and not self.weights.momentum,
-                "weights.nesterov needs a momentum; use --weights.nesterov false",
-            ),
-        ):
-            if wrong:
-                raise InputError(told)
+        if self.strategy == "gradient":
+            relaxation = build_part(RELAXATIONS, self.relaxation, self.relaxation_options)
+            method = self.hypergradient.build(self.weights.rate or 1.0)
+            hypergradients.require_derivatives(self.relaxation, relaxation, method)
 
     @property
-    def batches_a_round(self) -> int:
-        """Of the training data: T, and one more where the hypergradient looks at the training loss, too.
+    def batches_per_round(self) -> int:
+        """Training batches of a round: T, and those that the hypergradient takes.
 
-        >>> Config().batches_a_round, Config(hypergradient=Hypergradient("first")).batches_a_round
+        >>> Config().batches_per_round, change(Config(), {"hypergradient.method": "first-order"}).batches_per_round
         (5, 4)
         """
-        return self.inner_steps + (self.hypergradient.order == "implicit")
+        extra = hypergradients.training_batches(self.hypergradient.build(1.0)) if self.strategy == "gradient" else 0
+        return self.inner_steps + extra
 
     def to_data(self) -> dict[str, Any]:
-        """JSON types only, for a run's record.
+        """JSON types only, for a run's config.json.
 
         >>> Config(rounds=3).to_data()["hypergradient"]["step"]
         'auto'
@@ -221,38 +240,76 @@ class Config:
         return asdict(self)
 
 
-# A search method is a point on independent axes; its name only stands for settings.
-METHODS: dict[str, dict[str, Any]] = {
-    "idarts": {},
-    "darts": {"inner_steps": 1, "hypergradient": {"terms": 0, "step": "rate"}},
-    "darts-first-order": {"inner_steps": 1, "hypergradient": {"order": "first"}},
-    "gdas": {"inner_steps": 1, "relaxation": "gumbel", "hypergradient": {"order": "first"}},
-    "setn": {
-        "inner_steps": 1,
-        "weights": {"relaxation": "uniform"},
-        "hypergradient": {"order": "first"},
-        "selection": {"rule": "best-of"},
-    },
-    "random-nas": {
-        "inner_steps": 1,
-        "relaxation": "uniform",
-        "hypergradient": {"order": "none"},
-        "selection": {"rule": "best-of"},
-    },
-    "enas": {"inner_steps": 1, "hypergradient": {"order": "reinforce"}, "selection": {"rule": "best-of"}},
-}
+@validated
+class RunConfig(Config):
+    """All settings of a run: those of the search, and what it searches on and with."""
+
+    space: str = "nas-bench-201"
+    """search space"""
+    method: str = "idarts"
+    """named settings, which other options change: see `idarts methods`"""
+    data: str = "digits"
+    """data to search on"""
+    data_root: str | None = None
+    """folder of the data's files; IDARTS_DATA unless given"""
+    image: Count | None = None
+    """side to which images are resized"""
+    depth: Count | None = None
+    """depth of the supernet; the space's own unless given"""
+    channels: Count | None = None
+    """channels of the supernet's first cells; the space's own unless given"""
+    valid: Annotated[float, Field(gt=0, lt=1)] | Literal["official"] | None = None
+    """share of the training images for α, or `official` for NAS-Bench-201's own halves; unless given, the data's own
+    validation images or, where there are none, one half"""
+    augment: bool = True
+    """crop and flip images that are large enough"""
+    device: str = "auto"
+    """device, such as cpu or cuda:1"""
+    tables: str | None = None
+    """folder of benchmark tables; IDARTS_TABLES unless given. The search shows the true accuracy, but never uses it"""
+    log: Literal["none", "tensorboard"] = "none"
+    """also write the rounds' numbers for this tool"""
+    checkpoint_rounds: Count = 100
+    """rounds between two checkpoints, at most"""
+    checkpoint_minutes: NonNegative = 5.0
+    """minutes between two checkpoints, at most"""
 
 
 def config(method: str = "idarts", **changes: Any) -> Config:
     """The settings of a method by name, with changes; a group's changes come as a dict.
 
-    >>> config("darts", rounds=10).hypergradient.terms
-    0
+    >>> config("darts-one-step", rounds=10).hypergradient.method
+    'one-step'
     >>> config(alpha={"rate": 0.01}).alpha.rate
     0.01
     """
-    require_known("method", method, METHODS)
-    result = Config()
-    for layer in (METHODS[method], changes):
-        result = change(result, layer)
-    return result
+    return change(change(Config(), METHODS[method]), changes)
+
+
+# 0.1.0 had one setting for what are two axes now: `hypergradient.order`.
+_ORDERS: dict[str, dict[str, Any]] = {
+    "implicit": {"hypergradient.method": "neumann"},
+    "first": {"hypergradient.method": "first-order"},
+    "none": {"strategy": "fixed"},
+    "reinforce": {"strategy": "controller"},
+}
+
+
+def upgrade(data: dict[str, Any]) -> dict[str, Any]:
+    """Settings as 0.1.0 wrote them, in today's names; today's settings stay as they are.
+
+    >>> upgrade({"hypergradient": {"order": "first", "terms": 2, "samples": 5}})
+    {'hypergradient': {'terms': 2, 'method': 'first-order'}, 'controller': {'samples': 5}}
+    """
+    if not isinstance(data.get("hypergradient"), dict) or "order" not in data["hypergradient"]:
+        return data
+    group = dict(data["hypergradient"])
+    order, samples = group.pop("order"), group.pop("samples", None)
+    renamed = _ORDERS.get(order, {"hypergradient.method": order})
+    upgraded: dict[str, Any] = {**data, "hypergradient": group}
+    for name, value in renamed.items():
+        if name.startswith("hypergradient."):
+            group["method"] = value
+        else:
+            upgraded[name] = value
+    return upgraded if samples is None else {**upgraded, "controller": {"samples": samples}}

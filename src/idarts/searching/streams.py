@@ -1,12 +1,55 @@
-"""Streams of batches for data that is no set of images: any tensors, any task."""
+"""Streams of batches: endless, with a place that can be saved; and those for tensors of any kind, for any task."""
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from idarts.errors import InputError
+
+
+class Stream(Protocol):
+    """Endless batches whose place can be saved: `idarts.data.Batches`, or anything like it."""
+
+    def __next__(self) -> tuple[Any, Any]: ...
+
+    def __len__(self) -> int: ...  # batches in an epoch
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+
+def peek(stream: Stream) -> Any:
+    """The inputs of the next batch; the stream stays where it is."""
+    state = stream.state_dict()
+    inputs, _ = next(stream)
+    stream.load_state_dict(state)
+    return inputs
+
+
+def replay(stream: Stream) -> Callable[[], Iterator[tuple[Any, Any]]]:
+    """The batches of a stream from here on, as often as they are wanted, and never all in memory."""
+    state = stream.state_dict()
+
+    def again() -> Iterator[tuple[Any, Any]]:
+        stream.load_state_dict(state)
+        while True:
+            yield next(stream)
+
+    return again
+
+
+def is_stream(data: Any) -> bool:
+    """Whether data is a stream; one whose place cannot be saved is refused."""
+    if not hasattr(data, "__next__"):
+        return False
+    missing = next((name for name in ("__len__", "state_dict", "load_state_dict") if not hasattr(data, name)), None)
+    if missing:
+        raise InputError(f"a stream of batches without {missing} cannot be resumed; see idarts.searching.Stream")
+    return True
 
 
 def pair(data: Any) -> tuple[Tensor, Tensor]:
@@ -16,18 +59,18 @@ def pair(data: Any) -> tuple[Tensor, Tensor]:
     >>> x.shape, y.tolist()
     (torch.Size([5, 3]), [0, 1, 2, 3, 4])
     """
-    told = "expected (x, y), a torch Dataset of such pairs, or a stream of batches"
+    expected = "expected (x, y), a torch Dataset of such pairs, or a stream of batches"
     if isinstance(data, DataLoader):
-        raise InputError(f"a DataLoader cannot be gone on with where it stood; give its dataset: {told}")
+        raise InputError(f"a search cannot resume in the middle of a DataLoader; pass its dataset instead: {expected}")
     try:
         if isinstance(data, Dataset):
             data = [torch.stack([torch.as_tensor(one) for one in column]) for column in zip(*_all(data), strict=True)]
         x, y = (torch.as_tensor(column) for column in data)
     except (TypeError, ValueError, RuntimeError) as error:
         first = next(iter(str(error).splitlines()), type(error).__name__)
-        raise InputError(f"a {type(data).__name__} is no data to search on ({first}); {told}") from None
+        raise InputError(f"a {type(data).__name__} cannot be searched on ({first}); {expected}") from None
     if len(x) != len(y):
-        raise InputError(f"{len(x)} inputs with {len(y)} targets, expected as many of one as of the other")
+        raise InputError(f"{len(x)} inputs with {len(y)} targets, expected the same number")
     return x, y
 
 
@@ -36,7 +79,7 @@ def _all(dataset: Any) -> list[Any]:
 
 
 class TensorBatches:
-    """Shuffled batches of two tensors with one entry for each example, without end; its state is its place.
+    """Shuffled batches of two tensors with one entry for each example, endless; its state is its place.
 
     >>> batches = TensorBatches(torch.arange(10.0), torch.arange(10.0), size=4, seed=0)
     >>> x, y = next(batches)
@@ -48,7 +91,7 @@ class TensorBatches:
 
     def __init__(self, x: Tensor, y: Tensor, size: int, seed: int = 0) -> None:
         if len(x) != len(y):
-            raise InputError(f"{len(x)} inputs with {len(y)} targets, expected as many of one as of the other")
+            raise InputError(f"{len(x)} inputs with {len(y)} targets, expected the same number")
         if not len(x):
             raise InputError("there are no examples to make batches of; give more data, or another share for α")
         if not 1 <= size <= len(x):
@@ -102,7 +145,7 @@ class Piece:
         x, y = next(self.stream)
         size, rest = divmod(len(x), self.pieces)
         if rest:
-            raise InputError(f"a batch of {len(x)} cannot be shared out evenly over {self.pieces} ranks")
+            raise InputError(f"a batch of {len(x)} cannot be divided evenly among {self.pieces} ranks")
         here = slice(self.piece * size, (self.piece + 1) * size)
         return x[here], y[here]
 

@@ -41,6 +41,7 @@ class Supernet(nn.Module):
     def __init__(self, alphas: Mapping[str, tuple[int, int]], relaxation: Relaxation = softmax) -> None:
         super().__init__()
         self.relaxation = relaxation
+        self.relaxations: dict[str, Relaxation] = {}  # of a single α, where it differs
         self.alpha = nn.ParameterDict(
             {name: nn.Parameter(ALPHA_SCALE * torch.randn(shape)) for name, shape in alphas.items()}
         )
@@ -57,7 +58,7 @@ class Supernet(nn.Module):
 
     def mixtures(self) -> dict[str, Mixture]:
         """The relaxation of every α; a stochastic one draws anew at each call."""
-        return {name: self.relaxation(alpha) for name, alpha in self.alpha.items()}
+        return {name: self.relaxations.get(name, self.relaxation)(alpha) for name, alpha in self.alpha.items()}
 
     def forward(self, images: Tensor, *, mixtures: Mapping[str, Mixture] | None = None) -> Tensor:
         """Logits of a batch of images."""

@@ -1,6 +1,7 @@
 """One run on many devices: processes started by `torchrun`, each with a share of every batch. Alone it is all idle."""
 
 from idarts.engine.ranks.agree import any_of, gathered, on_first, require_same, wait_for_all
+from idarts.engine.ranks.clock import Clock
 from idarts.engine.ranks.collectives import (
     Traffic,
     all_mean,
@@ -14,6 +15,7 @@ from idarts.engine.ranks.collectives import (
 from idarts.engine.ranks.group import joined, local_rank, rank, restarted, said_by_first, share, world
 
 __all__ = [
+    "Clock",
     "Traffic",
     "all_mean",
     "all_sum",

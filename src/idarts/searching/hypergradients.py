@@ -1,0 +1,57 @@
+"""Any estimator of the bilevel core in a search: built from settings, with the number of batches that it takes."""
+
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from idarts.errors import InputError
+from idarts.hypergrad import SOLVERS, FirstOrder, Method, make_method
+
+if TYPE_CHECKING:
+    from idarts.searching.settings import Hypergradient
+
+_SHARED = ("terms", "steps", "curvature", "damping", "products")  # settings that several estimators have
+
+
+def build(settings: "Hypergradient", rate: float) -> Method:
+    """The estimator that the settings describe, where the learning rate of w is `rate`.
+
+    >>> from idarts.searching.settings import Hypergradient
+    >>> build(Hypergradient(method="reverse"), rate=0.025).step
+    0.025
+    """
+    kind: Any = SOLVERS[settings.method]
+    if isinstance(kind, Method):  # a user's own, with its options set
+        return kind
+    known = {part.name: part.default for part in fields(kind)} if is_dataclass(kind) else {}
+    options = {name: getattr(settings, name) for name in _SHARED if name in known}
+    if not settings.damping:
+        options.pop("damping", None)  # an estimator that needs damping has a default of its own
+    if "step" in known:
+        by_rate = settings.step == "rate" or (settings.step == "auto" and known["step"] != "auto")
+        options["step"] = rate if by_rate else settings.step
+        if options["step"] == 0:  # the learning rate has fallen to 0, which leaves no implicit part
+            return FirstOrder()
+    return make_method(settings.method, {**options, **settings.options})
+
+
+def training_batches(method: Method) -> int:
+    """How many training batches one hypergradient takes: none for first order, one for each step of reverse mode.
+
+    >>> from idarts.hypergrad import Neumann, ReverseMode
+    >>> training_batches(FirstOrder()), training_batches(Neumann(2)), training_batches(ReverseMode(3, 0.1))
+    (0, 1, 3)
+    """
+    return int(getattr(method, "steps", 1)) if method.needs_inner else 0
+
+
+def require_derivatives(name: str, relaxation: Any, method: Method) -> None:
+    """Refuse a relaxation that cannot be differentiated as often as the method needs."""
+    available: int = getattr(relaxation, "derivatives", 2)
+    exact = method.needs_inner and getattr(method, "products", "exact") == "exact"
+    if available == 0:
+        raise InputError(f"relaxation {name} gives α no gradient; use --strategy fixed, or another relaxation")
+    if exact and available < 2:
+        raise InputError(
+            f"relaxation {name} has no second derivative; use --hypergradient.method first-order, "
+            "or --hypergradient.products finite_difference"
+        )

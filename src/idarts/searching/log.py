@@ -1,0 +1,52 @@
+"""What a search writes to `metrics.jsonl` after a round, and what it warns about then."""
+
+import warnings
+from typing import Any
+
+from idarts.arch import Architecture, as_text
+from idarts.errors import CollapseWarning
+from idarts.searching.loop import Search
+from idarts.searching.round import Round
+
+SKIP_SHARE = 2 / 3  # of a cell's edges: from there on a search has collapsed
+PICTURES = 500  # rounds whose α is kept: enough to draw it over time
+
+
+class Log:
+    """Every round's numbers; α and its architecture as often as a picture of them needs."""
+
+    def __init__(self, search: Search) -> None:
+        self.search = search
+        self.every, self.warned = max(1, search.total // PICTURES), False
+
+    def entry(self, round: Round) -> dict[str, Any]:
+        """The line of one round."""
+        entry = round.entry()
+        if round.number % self.every == 0 or round.number in (1, self.search.total):
+            architecture = self.search.current()
+            if self.search.shares_weights:
+                alphas = self.search.net.alpha.items()
+                entry["alpha"] = {name: _rounded(alpha.tolist()) for name, alpha in alphas}
+            entry["architecture"] = as_text(architecture)
+            if self.search.task.table:
+                entry["table_accuracy"] = self.search.task.table.accuracy(architecture)
+            self._warn_of_collapse(architecture, round)
+        return entry
+
+    def _warn_of_collapse(self, architecture: Architecture, round: Round) -> None:
+        ops = [edge.op for cell in architecture.cells.values() for edge in cell.edges if edge.op]
+        if self.warned or not ops or round.number < self.search.total / 4:
+            return
+        share = ops.count("skip_connect") / len(ops)
+        if share >= SKIP_SHARE:
+            self.warned = True
+            warnings.warn(
+                f"α has collapsed to skip connections on {100 * share:.0f} % of the edges by round {round.number}; "
+                "lower alpha.rate, or warm the weights up longer (weights.warmup)",
+                CollapseWarning,
+                stacklevel=2,
+            )
+
+
+def _rounded(rows: list[list[float]]) -> list[list[float]]:
+    return [[round(value, 5) for value in row] for row in rows]

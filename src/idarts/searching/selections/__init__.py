@@ -1,0 +1,1 @@
+"""Selections: one a file. A selection is a function of the finished search that returns a `Selected` architecture."""

@@ -1,0 +1,1 @@
+"""Strategies: one a file. A strategy is a subclass of `idarts.searching.strategy.Strategy`."""

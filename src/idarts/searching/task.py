@@ -1,0 +1,70 @@
+"""What is searched: settings, data, a loss, and how supernets and networks are built from them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from idarts.arch import Architecture
+from idarts.errors import InputError
+from idarts.searching.registries import STRATEGIES
+from idarts.searching.settings import Config
+from idarts.searching.stage import Stage
+from idarts.searching.streams import Stream
+from idarts.spaces import Supernet
+from idarts.tables import Table
+
+if TYPE_CHECKING:
+    from idarts.searching.loop import Search
+
+Loss = Callable[[Any, Any], Tensor]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One search problem. `search()` starts the search that its settings describe.
+
+    `supernet` is a supernet, or a function that builds one for a stage. `network` builds the network of an architecture
+    for selections that train candidates; without it, these are refused. `sample` and `mutate` draw architectures for
+    population strategies. `table` is only shown: no step and no selection reads it.
+
+    >>> from idarts.data import Batches, load, split
+    >>> from idarts.searching import Task, config
+    >>> from idarts.spaces import space
+    >>> train, valid = split(load("digits").train, 0.5, seed=0)
+    >>> chosen = space("nas-bench-201")
+    >>> net = chosen.supernet(chosen.skeleton.change(depth=1, channels=4), in_channels=1)
+    >>> search = Task(net, Batches(train, 16), Batches(valid, 16), config(rounds=2)).search()
+    >>> [round.number for round in search.rounds()]
+    [1, 2]
+    """
+
+    supernet: Supernet | Callable[[Stage], Supernet]
+    train: Stream
+    valid: Stream
+    settings: Config
+    loss: Loss = cross_entropy
+    network: Callable[[Architecture], nn.Module] | None = None
+    table: Table | None = None
+    sample: Callable[[Any], Architecture] | None = None
+    mutate: Callable[[Architecture, Any], Architecture] | None = None
+    labels: dict[str, list[str]] = field(default_factory=dict)  # a user's own names for the columns of α
+
+    def search(self) -> "Search":
+        """The search in progress, at its start."""
+        from idarts.searching.loop import Search  # noqa: PLC0415 (it needs this module)
+
+        return Search(self, STRATEGIES[self.settings.strategy])
+
+    def build_supernet(self, stage: Stage) -> Supernet:
+        """The supernet of a stage."""
+        if not isinstance(self.supernet, Supernet):
+            return self.supernet(stage)
+        if stage.depth is not None or stage.channels is not None:
+            raise InputError(
+                "this schedule of stages changes the supernet's size, but a model of your own has one size; "
+                "search a space by name, or use --stages single"
+            )
+        return self.supernet
