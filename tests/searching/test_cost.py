@@ -11,10 +11,10 @@ from idarts.arch import nas_bench_201
 from idarts.arch.rules import NAS_BENCH_201_OPS as OPS
 from idarts.data import Batches, load, split
 from idarts.errors import InputError
-from idarts.searching import Search, config
-from idarts.searching.cost import Budget, budget, measure_latency
-from idarts.searching.prices import prices
-from idarts.searching.run import RunConfig, run
+from idarts.searching import Task, config
+from idarts.searching.cost import CostTarget, cost_target
+from idarts.searching.prices import measure_latency, prices
+from idarts.searching import RunConfig, run
 from idarts.searching.settings import Cost, Selection
 from idarts.spaces import Choice, ChoiceSupernet, Macro, count, count_module, derive, space
 
@@ -31,7 +31,7 @@ def parts():
 def supernet(name="nas-bench-201", scale=0.0):
     torch.manual_seed(3)
     found = space(name)
-    net = found.supernet(found.macro.changed(depth=3 if name == "darts" else 1, channels=4), in_channels=1)
+    net = found.supernet(found.skeleton.change(depth=3 if name == "darts" else 1, channels=4), in_channels=1)
     for alpha in net.alpha.values():
         nn.init.normal_(alpha, std=scale or 1e-3)
     return net
@@ -44,7 +44,7 @@ def table_cost(cell, numbers):
 @pytest.mark.parametrize(("kind", "numbers"), [("parameters", PARAMETERS), ("multiply_adds", MULTIPLY_ADDS)])
 def test_expectation_is_that_of_all_cells(kind, numbers):
     net = supernet(scale=1.0).double()
-    found = Budget(net, prices(net, Cost(kind)), Cost(kind, target=4e5))
+    found = CostTarget(net, prices(net, Cost(kind)), Cost(kind, target=4e5))
     logs = net.alpha["cell"].detach().log_softmax(1)
     cells = torch.tensor(CELLS)
     probability = sum(logs[edge, cells[:, edge]] for edge in range(6)).exp()
@@ -54,7 +54,7 @@ def test_expectation_is_that_of_all_cells(kind, numbers):
 
 def test_gradient_by_finite_differences():
     net = supernet(scale=1.0).double()
-    found = Budget(net, prices(net, Cost("parameters")), Cost("parameters", target=4e5, weight=0.7))
+    found = CostTarget(net, prices(net, Cost("parameters")), Cost("parameters", target=4e5, weight=0.7))
     alpha = net.alpha["cell"]
     alpha.grad = torch.ones_like(alpha)
     found.add_gradient(0.4)
@@ -71,7 +71,7 @@ def test_gradient_by_finite_differences():
 @pytest.mark.parametrize("target", [129_306, 372_346, 900_000])
 def test_pick_is_the_most_probable_of_all_that_will_do(target):
     net = supernet(scale=1.0)
-    found = Budget(net, prices(net, Cost("parameters")), Cost("parameters", target=target))
+    found = CostTarget(net, prices(net, Cost("parameters")), Cost("parameters", target=target))
     logs = net.alpha["cell"].detach().log_softmax(1).tolist()
     inside = [cell for cell in CELLS if abs(table_cost(cell, PARAMETERS) / target - 1) <= 0.05]
     best = max(inside, key=lambda cell: sum(logs[edge][column] for edge, column in enumerate(cell)))
@@ -85,12 +85,12 @@ def test_pick_is_the_most_probable_of_all_that_will_do(target):
 def test_none_is_never_taken_where_it_must_not_be():
     net = supernet()
     net.alpha["cell"].data[:, 0] = 5.0
-    found = Budget(net, prices(net, Cost("parameters")), Cost("parameters", target=372_346), none=False)
+    found = CostTarget(net, prices(net, Cost("parameters")), Cost("parameters", target=372_346.0), none=False)
     assert "none" not in nas_bench_201.to_ops(found.pick(net, Selection()))
     assert found.expected().item() == pytest.approx(73306 + 6 * (28000 + 243040) / 4, rel=1e-3)
 
 
-@pytest.mark.parametrize(("kind", "target"), [("parameters", 372_346), ("multiply_adds", 121_000_000)])
+@pytest.mark.parametrize(("kind", "target"), [("parameters", 372_346.0), ("multiply_adds", 121_000_000)])
 def test_a_real_search_keeps_to_its_budget(tmp_path, kind, target):
     wanted = Cost(kind, target)
     first = config("darts-first-order")
@@ -115,7 +115,7 @@ def test_the_penalty_moves_alpha_to_the_target(parts):
         streams = [Batches(part, 8, seed=seed) for seed, part in enumerate(parts)]
         changes = {"kind": "parameters", "target": 129_306, "weight": weight}
         settings = config("darts-first-order", rounds=20, alpha={"rate": 0.02}, cost=changes)
-        ends[weight] = [found.expected_cost for found in Search(supernet(), *streams, settings).rounds()][-1]
+        ends[weight] = [found.expected_cost for found in Task(supernet(), *streams, settings).search().rounds()][-1]
     assert abs(ends[0.1] / 129_306 - 1) < 0.5 * abs(ends[0.0] / 129_306 - 1)
 
 
@@ -124,14 +124,14 @@ def test_what_is_drawn_keeps_to_the_budget(parts, method):
     streams = [Batches(part, 8, seed=seed) for seed, part in enumerate(parts)]
     changes = {"kind": "parameters", "target": 372_346}
     settings = config(method, rounds=1, cost=changes, selection={"samples": 3, "batches": 1})
-    search = Search(supernet(), *streams, settings)
+    search = Task(supernet(), *streams, settings).search()
     list(search.rounds())
     assert count(search.select()).params == pytest.approx(372_346, rel=0.05)
 
 
 def test_darts_sums_to_what_is_counted():
     net = supernet("darts", scale=1.0)
-    found = Budget(net, prices(net, Cost("parameters")), Cost("parameters", target=3_000_000))
+    found = CostTarget(net, prices(net, Cost("parameters")), Cost("parameters", target=3_000_000.0))
     architecture = found.pick(net, Selection())
     edges = {name: [(e.source, e.target) for e in cell.edges] for name, cell in net.architecture().cells.items()}
     kept = {name: [(e.source, e.target) for e in cell.edges] for name, cell in architecture.cells.items()}
@@ -145,7 +145,7 @@ def test_choices_sum_to_what_is_counted():
 
     net, x = ChoiceSupernet(nn.Sequential(layer("a"), layer("b"), nn.Linear(8, 2))), torch.zeros(4, 8)
     for kind, target in (("parameters", 90), ("multiply_adds", 82)):
-        found = budget(net, config(cost={"kind": kind, "target": target}), lambda: x)
+        found = cost_target(net, config(cost={"kind": kind, "target": target}), lambda: x)
         counts = count_module(derive(net, found.pick(net, Selection())), x)
         reached = counts.params if kind == "parameters" else counts.multiply_adds["conv+fc"]
         assert reached == found.cost(found.pick(net, Selection())) == pytest.approx(target, rel=0.05)
@@ -179,18 +179,18 @@ def test_latency_from_a_file(tmp_path):
 )
 def test_what_is_refused(changes, message):
     with pytest.raises(InputError, match=message):
-        budget(supernet(), config(cost=changes), lambda: None)
+        cost_target(supernet(), config(cost=changes), lambda: None)
 
 
 def test_spaces_and_methods_that_are_refused():
     wanted = {"kind": "parameters", "target": 4e5}
     with pytest.raises(InputError, match="an edge changes what every operation costs"):
-        budget(supernet("nas-bench-1shot1-s1"), config(cost=wanted), lambda: None)
+        cost_target(supernet("nas-bench-1shot1-s1"), config(cost=wanted), lambda: None)
     with pytest.raises(InputError, match="a controller draws without it"):
-        budget(supernet(), config("enas", cost=wanted), lambda: None)
+        cost_target(supernet(), config("enas", cost=wanted), lambda: None)
     inner = Choice({"a": nn.ReLU(), "b": nn.Tanh()}, "inner")
     with pytest.raises(InputError, match="has Choices in it"):
-        budget(ChoiceSupernet(Choice({"c": inner, "d": nn.ReLU()}, "outer")), config(cost=wanted), lambda: None)
+        cost_target(ChoiceSupernet(Choice({"c": inner, "d": nn.ReLU()}, "outer")), config(cost=wanted), lambda: None)
 
 
 def test_the_skeleton_is_the_one_that_is_named():

@@ -160,6 +160,16 @@ class Search:
         return current if all(map(all, alive)) else Restricted(current, alive, self.net.none)
 
     @property
+    def w(self) -> tuple[Tensor, ...]:
+        """The weights of the supernet: the inner variables."""
+        return self.net.weight_parameters()
+
+    @property
+    def a(self) -> tuple[Tensor, ...]:
+        """α: the outer variables."""
+        return self.net.architecture_parameters()
+
+    @property
     def number(self) -> int:
         """The round that the search stands at."""
         return self.spent.number
@@ -221,8 +231,7 @@ class Search:
         """Between rounds all ranks hold the same state, so that a checkpoint of the first one serves all."""
         if self.weights is not None:
             mean_buffers([self.net])
-            parts = {"α": self.net.architecture_parameters(), "w": self.weights.parameters}
-            require_same(parts, f"after round {self.number}")
+            require_same({"α": self.a, "w": self.w}, f"after round {self.number}")
 
     def _round(self, train: Tensor, step: Step) -> Round:
         entropy, margin = spread(self.net.architecture_parameters()) if self.shares_weights else (None, None)
@@ -284,7 +293,7 @@ class Search:
     @property
     def device(self) -> torch.device:
         """Where the search runs."""
-        return self.net.architecture_parameters()[0].device if self.shares_weights else torch.device("cpu")
+        return self.a[0].device if self.shares_weights else torch.device("cpu")
 
 
 def require_built(net: Supernet, settings: Any, relaxation: Any) -> None:

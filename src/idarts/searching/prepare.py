@@ -87,7 +87,7 @@ def given_parts(what: "str | Space | nn.Module", train: Any, valid: Any, setting
         name = what if isinstance(what, str) else what.name
         if not (_is_part(first) and _is_part(second)):
             raise InputError(
-                f"the space {name!r} is searched on images; give (x, y), a part of idarts.data, or a Dataset"
+                f"the space {name!r} needs images; give (x, y), a part of idarts.data, or a Dataset"
             )
         classes = max(int(part.labels.max()) for part in (first, second)) + 1
     return Parts(first, second, classes, {}, settings.augment)

@@ -50,11 +50,12 @@ class Round:
     def entry(self) -> dict[str, Any]:
         """The round as one line of `metrics.jsonl`.
 
-        >>> Round(1, valid_loss=2.5, measures={"norm": 0.1}).entry()
-        {'number': 1, 'valid_loss': 2.5, 'norm': 0.1}
+        >>> entry = Round(1, valid_loss=2.5, measures={"norm": 0.1}).entry()
+        >>> entry["valid_loss"], entry["norm"], entry["train_loss"]
+        (2.5, 0.1, None)
         """
         values = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "measures"}
-        return {name: value for name, value in {**values, **self.measures}.items() if value is not None}
+        return {**values, **self.measures}
 
 
 def accuracy(outputs: Any, labels: Any) -> Tensor:

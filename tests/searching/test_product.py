@@ -1,0 +1,96 @@
+"""Every relaxation × estimator × selection runs a round on a tiny supernet, or is refused with a reason."""
+
+import math
+from itertools import product
+
+import pytest
+import torch
+from torch import nn
+
+from idarts import Choice, InputError, derive
+from idarts.data import Batches, load
+from idarts.hypergrad import SOLVERS
+from idarts.searching import RELAXATIONS, SELECTIONS, Task, config
+from idarts.searching.streams import TensorBatches
+from idarts.spaces import ChoiceSupernet, space
+
+# What has to be refused, and the words that say why. Everything else has to run.
+REFUSED = {
+    ("uniform", None, None): "gives α no gradient",
+    ("dirichlet", "second order", None): "has no second derivative",
+    ("partial-channels", None, None): "built into a supernet",  # which a model of Choices is not
+}
+OPTIONS = {
+    "nystrom": {"options": {"rank": 3}},
+    "truncated-reverse": {"steps": 2, "terms": 1},
+    "reverse": {"steps": 2},
+}
+
+
+def expected(relaxation, method, selection):
+    """The reason to refuse a point, or None; the settings are checked before the supernet."""
+    order = "first order" if method == "first-order" else "second order"
+    for (r, m, s), reason in REFUSED.items():
+        if r in (None, relaxation) and m in (None, order) and s in (None, selection):
+            return reason
+    return None
+
+
+def start(relaxation, method, selection):
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        Choice({"a": nn.Linear(3, 4), "b": nn.Linear(3, 4, bias=False), "c": nn.Sequential(nn.Linear(3, 4))}, "one"),
+        nn.Tanh(),
+        nn.Linear(4, 2),
+    )
+    x = torch.randn(24, 3)
+    streams = [TensorBatches(x, (x.sum(1) > 0).long(), 8, seed) for seed in range(2)]
+    settings = config(
+        rounds=1,
+        inner_steps=1,
+        relaxation=relaxation,
+        hypergradient={"method": method, "damping": 0.1, **OPTIONS.get(method, {})},
+        selection={"rule": selection, "samples": 3, "batches": 1, "steps": 1},
+    )
+    return Task(ChoiceSupernet(model), *streams, settings, network=lambda chosen: derive(model, chosen)).search()
+
+
+@pytest.mark.parametrize(("relaxation", "method"), list(product(RELAXATIONS, SOLVERS)))
+def test_every_point_runs_or_says_why_not(relaxation, method):
+    for selection in SELECTIONS:
+        reason = expected(relaxation, method, selection)
+        if reason:
+            with pytest.raises(InputError, match=reason):
+                start(relaxation, method, selection)
+            continue
+        search = start(relaxation, method, selection)
+        (only,) = search.rounds()
+        assert math.isfinite(only.valid_loss), selection
+        assert only.measures["norm"] >= 0
+        assert set(search.select().choices) == {"one"}
+
+
+@pytest.mark.parametrize("selection", ["argmax", "best-of", "perturbation"])
+def test_partial_channels_run_where_they_are_built_in(selection):
+    chosen = space("nas-bench-201")
+    relaxation = RELAXATIONS["partial-channels"](share=2)
+    net = chosen.supernet(chosen.skeleton.change(depth=1, channels=4), in_channels=1, relaxation=relaxation)
+    train = Batches(load("digits").train, 8)
+    settings = config(
+        rounds=1,
+        inner_steps=1,
+        relaxation="partial-channels",
+        relaxation_options={"share": 2},
+        hypergradient={"step": 0.01},
+        selection={"rule": selection, "samples": 2, "batches": 1},
+    )
+    search = Task(net, train, Batches(load("digits").test, 8), settings).search()
+    assert [math.isfinite(one.valid_loss) for one in search.rounds()] == [True]
+    assert search.select().space == "nas-bench-201"
+
+
+def test_the_product_is_not_empty():
+    """So that a registry which finds no files does not pass for one without faults."""
+    assert len(RELAXATIONS) >= 5
+    assert len(SOLVERS) >= 9
+    assert len(SELECTIONS) >= 4
