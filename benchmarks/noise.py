@@ -17,10 +17,7 @@ from torch.nn.functional import cosine_similarity
 
 from idarts.engine.settings import change
 from idarts.hypergrad import FirstOrder, Method, Neumann, hypergradient, lift
-from idarts.searching import Search
-from idarts.searching.presets import PRESETS
-from idarts.searching.relaxations import relaxed
-from idarts.searching.run import RunConfig, _prepare
+from idarts.searching import PRESETS, RunConfig, Search, task_of
 
 METHODS: dict[str, Method] = {
     "first order": FirstOrder(),
@@ -33,16 +30,17 @@ METHODS: dict[str, Method] = {
 
 def taken(search: Search, pairs: int) -> dict[str, Tensor]:
     """Hypergradients (pairs, edges, operations) by each method, of the same batches."""
-    search.net.relaxation = relaxed(search.net, search.settings, None, search.used())
+    search.net.relaxations = {name: search.relaxed(search.relaxation, name) for name in search.net.alpha}
     found: dict[str, list[Tensor]] = {name: [] for name in METHODS}
-    spectra: dict[str, Any] = dict.fromkeys(METHODS)
+    states: dict[str, Any] = dict.fromkeys(METHODS)
     for _ in range(pairs):
         inner, outer = (
-            lift(search.net, search.loss, next(stream), search.w, search.a) for stream in (search.train, search.valid)
+            lift(search.net, search.task.loss, next(stream), search.w, search.a)
+            for stream in (search.task.train, search.task.valid)
         )
         for name, method in METHODS.items():
-            estimate = hypergradient(inner, outer, search.w, search.a, method, spectrum=spectra[name])
-            spectra[name] = estimate.spectrum
+            estimate = hypergradient(inner, outer, search.w, search.a, method, state=states[name])
+            states[name] = estimate.state
             found[name].append(estimate.grads[0])
     return {name: torch.stack(grads) for name, grads in found.items()}
 
@@ -64,7 +62,8 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     settings: RunConfig = change(change(RunConfig(), PRESETS["cpu"]), {"seed": args.seed})
-    search, _ = _prepare(settings)
+    torch.manual_seed(args.seed)
+    search = task_of(settings)[0].search()
     rounds, report = search.rounds(), []
     for number in (1, 75):
         while search.number < number:

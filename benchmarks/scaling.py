@@ -29,7 +29,7 @@ from idarts.data import Batches, load, split
 from idarts.data.record import Images
 from idarts.engine.ranks import joined, rank, share, traffic
 from idarts.hypergrad import Neumann, hypergradient, lift
-from idarts.searching import Search, config
+from idarts.searching import Search, Task, config
 from idarts.spaces import Supernet, space
 from measure import fastest
 
@@ -51,7 +51,7 @@ def begun(mode: str = "synchronised", rounds: int = 10, image: int = 8, **more: 
     parts = split(replace(digits, images=large), 0.5, seed=0)
     train, valid = (Batches(part, BATCH, seed=seed, share=share(BATCH)) for seed, part in enumerate(parts))
     settings = config(rounds=rounds, inner_steps=T, hypergradient={"terms": K}, distributed=mode, **more)
-    return Search(net, train, valid, settings)
+    return Task(net, train, valid, settings).search()
 
 
 def rounds_of_both(image: int) -> dict[str, dict[str, float]]:

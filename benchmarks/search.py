@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryFile
 from typing import Any
 
 import torch
@@ -28,11 +28,10 @@ from torch.nn.functional import cosine_similarity, cross_entropy, pad
 from torch.utils.data import DataLoader, Dataset
 
 from idarts.data import CIFAR, Batches, Images, load, split
-from idarts.engine.events import watch_events
 from idarts.errors import DivergenceWarning
 from idarts.hypergrad import Neumann, hypergradient, lift
-from idarts.searching import Config, Round, Search, config
-from idarts.searching.logbook import Logbook
+from idarts.searching import Config, Round, Search, Task, config
+from idarts.searching.log import Log
 from idarts.spaces import Macro
 from idarts.spaces.nas_bench_201_supernet import NasBench201Supernet
 from measure import fastest, peak_bytes
@@ -163,7 +162,7 @@ class Bench:
             net = NasBench201Supernet(macro)
             net.load_state_dict(start)
             inner, outer = (Batches(part, BATCH, seed=i, augment=CIFAR) for i, part in enumerate(self.parts))
-            self.ours[name] = Search(net, inner, outer, settings)
+            self.ours[name] = Task(net, inner, outer, settings).search()
         self.published: dict[str, PublishedSearch] = {}
         for name, differences in ((PUBLISHED, False), (DIFFERENCES, True)):
             plain = plain_201.Plain201(macro)
@@ -178,7 +177,7 @@ class Bench:
         """All must agree in double precision where no ReLU's kink is crossed; returns the usual radius's error."""
         search, found = self.ours[HESSIAN], {}
         search.net.double()
-        train, valid = ((images.double(), labels) for images, labels in (next(search.train), next(search.valid)))
+        train, valid = ((images.double(), labels) for images, labels in (next(search.task.train), next(search.task.valid)))
         inner, outer = (lift(search.net, cross_entropy, batch, search.w, search.a) for batch in (train, valid))
         exact = hypergradient(inner, outer, search.w, search.a, Neumann(K, STEP, curvature="hessian"))
         for name, published in self.published.items():
@@ -197,16 +196,19 @@ class Bench:
         """Seconds of a weight step of ours, of a batch (an epoch's mean, as its start draws for all), of the logs."""
         search = self.ours[HESSIAN]
         batches = Batches(self.parts[0], BATCH, augment=CIFAR)
-        found = replace(one_round(search), number=1)  # of the first round the logbook writes all that it ever writes
-        logbook = Logbook(search)
-        with TemporaryDirectory() as folder, watch_events(folder) as events, TemporaryFile("w") as log:
+        first = replace(one_round(search), number=1)  # of the first round the log has all that it ever has
+        log = Log(search)
+        with TemporaryFile("w") as file:
 
             def write() -> None:
-                log.write(json.dumps(logbook.entry(found)) + "\n")
-                log.flush()
-                events(found, search)
+                file.write(json.dumps(log.entry(first)) + "\n")
+                file.flush()
 
-            runs = {"weight step": search._weight_step, "epoch": lambda: list(batches.one_epoch()), "logs": write}
+            def weight_step() -> None:
+                assert search.weights is not None
+                search.weights.step(search.strategy.mixtures(), search.rate())
+
+            runs = {"weight step": weight_step, "epoch": lambda: list(batches.one_epoch()), "logs": write}
             seconds = fastest(runs, max(rounds, 3), lambda _: None)
         seconds["batch"] = seconds.pop("epoch") / len(batches)
         return seconds

@@ -12,8 +12,7 @@ from typing import Any
 from idarts.arch import as_text
 from idarts.engine import checkpoint, read_config
 from idarts.engine.settings import change
-from idarts.searching import Search
-from idarts.searching.run import RunConfig, _prepare
+from idarts.searching import RunConfig, Search, task_of, upgrade
 from idarts.tables import table
 
 COLUMNS = ("run", "seed", "rule", "cell", "cifar10_test", "cifar100_test", "imagenet16_test")
@@ -22,9 +21,9 @@ RULES = ("argmax", "perturbation", "best-of")
 
 def standing(run: Path, rule: str) -> Search:
     """A search where it ended, with another rule to select by."""
-    settings: dict[str, Any] = {name: value for name, value in read_config(run).items() if name != "choices"}
+    settings: dict[str, Any] = {name: value for name, value in upgrade(read_config(run)).items() if name != "choices"}
     settings["selection"] |= {"rule": rule}
-    search, _ = _prepare(change(RunConfig(), settings))
+    search = task_of(change(RunConfig(), settings))[0].search()
     found = checkpoint.latest(run / "checkpoints")
     assert found is not None, f"{run} has no checkpoint"
     search.load_state_dict(found[1])

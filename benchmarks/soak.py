@@ -17,10 +17,7 @@ from typing import Any
 import torch
 
 from idarts.engine.settings import change
-from idarts.searching.loop import Search
-from idarts.searching.presets import PRESETS
-from idarts.searching.round import Round
-from idarts.searching.run import RunConfig, run
+from idarts.searching import PRESETS, Round, RunConfig, Search, run
 
 TOLERANCE = 2.0  # per cent
 WARMUP = 0.2  # share of the rounds
@@ -51,7 +48,7 @@ def soak(rounds: int) -> dict[str, Any]:
 
     started = time.monotonic()
     with TemporaryDirectory() as folder:
-        run(settings, Path(folder) / "run", watch=watch)
+        run(settings, Path(folder) / "run", on_round=watch)
     after = memory[int(WARMUP * len(memory)) :]
     parts = [median(after[at * len(after) // PARTS : (at + 1) * len(after) // PARTS]) for at in range(PARTS)]
     steps = rounds * settings.inner_steps

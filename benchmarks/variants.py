@@ -6,7 +6,6 @@ on one core. The argmax of α is looked up in the table. What stands in the file
 
 import argparse
 import csv
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,8 @@ from torch import Tensor
 
 from idarts.arch import convert
 from idarts.engine.settings import change
-from idarts.searching import Search
-from idarts.searching.presets import PRESETS
-from idarts.searching.round import Round
-from idarts.searching.run import RunConfig, _prepare
+from idarts.searching import PRESETS, STRATEGIES, RunConfig, Search, Step, task_of
+from idarts.searching.strategies.gradient import Gradient
 from idarts.tables import table
 
 COLUMNS = ("setting", "seed", "cell", "cifar10_test", "cifar100_test", "imagenet16_test", "gradient_evaluations")
@@ -35,55 +32,49 @@ class Joined:
         return tuple(map(torch.cat, zip(*(next(self.stream) for _ in range(self.batches)), strict=True)))
 
 
-class FourBatches(Search):
+class FourBatches(Gradient):
     """Both losses of a hypergradient are means over four batches; weight steps see one."""
 
-    def _hypergradient_step(self, train: Tensor) -> Round:
-        streams = self.train, self.valid
-        self.train, self.valid = (Joined(stream, 4) for stream in streams)  # type: ignore[assignment] # no state is kept
+    def step(self) -> Step:
+        task = self.search.task
+        joined: Any = {"train": Joined(task.train, 4), "valid": Joined(task.valid, 4)}
+        self.search.task = replace(task, **joined)
         try:
-            return super()._hypergradient_step(train)
+            return super().step()
         finally:
-            self.train, self.valid = streams
+            self.search.task = task
 
 
-class RunningStatistics(Search):
+class RunningStatistics(Gradient):
     """Hypergradients by BatchNorm's running statistics, not by the batch's own."""
 
-    def _hypergradient_step(self, train: Tensor) -> Round:
-        self.net.eval()
+    def step(self) -> Step:
+        self.search.net.eval()
         try:
-            return super()._hypergradient_step(train)
+            return super().step()
         finally:
-            self.net.train()
+            self.search.net.train()
 
 
-def wide_start(search: Search) -> None:
-    """α begins at a normal draw of standard deviation 0.5, not 0.001."""
-    with torch.no_grad():
-        for alpha in search.a:
-            alpha.mul_(500)
+class WideStart(Gradient):
+    """α starts at a normal draw of standard deviation 0.5, not 0.001."""
+
+    def __init__(self, search: Search) -> None:
+        super().__init__(search)
+        with torch.no_grad():
+            for alpha in self.alphas:
+                alpha.mul_(500)
 
 
-def of_class(kind: type[Search]) -> Callable[[Search], None]:
-    def become(search: Search) -> None:
-        search.__class__ = kind
-
-    return become
+VARIANTS = {"four batches": FourBatches, "running statistics": RunningStatistics, "α from N(0, 0.5²)": WideStart}
 
 
-VARIANTS: dict[str, Callable[[Search], None]] = {
-    "four batches": of_class(FourBatches),
-    "running statistics": of_class(RunningStatistics),
-    "α from N(0, 0.5²)": wide_start,
-}
-
-
-def searched(adapt: Callable[[Search], None], seed: int, rounds: int | None) -> dict[str, Any]:
-    settings: RunConfig = replace(change(RunConfig(), PRESETS["cpu"]), seed=seed)
+def searched(strategy: type[Gradient], seed: int, rounds: int | None) -> dict[str, Any]:
+    changes = {**PRESETS["cpu"], "seed": seed, "strategy": STRATEGIES.own(strategy)}
+    settings = change(RunConfig(), changes)
     settings = replace(settings, rounds=rounds or settings.rounds)
-    search, _ = _prepare(settings)
-    adapt(search)
+    torch.manual_seed(seed)
+    search = task_of(settings)[0].search()
     for _ in search.rounds():
         pass
     cell = search.current()
@@ -105,9 +96,9 @@ def main() -> None:
     with args.out.open() as file:
         done = {(row["setting"], int(row["seed"])) for row in csv.DictReader(file)}
     for seed in range(1, args.seeds + 1):
-        for name, adapt in VARIANTS.items():
+        for name, strategy in VARIANTS.items():
             if (name, seed) not in done:
-                row = {"setting": name, "seed": seed, **searched(adapt, seed, args.rounds)}
+                row = {"setting": name, "seed": seed, **searched(strategy, seed, args.rounds)}
                 with args.out.open("a", newline="") as file:
                     csv.DictWriter(file, COLUMNS, lineterminator="\n").writerow(row)
                 print(*row.values(), flush=True)

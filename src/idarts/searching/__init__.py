@@ -5,7 +5,7 @@ from idarts.searching.catalogue import METHODS, PRESETS
 from idarts.searching.loop import Search
 from idarts.searching.registries import RELAXATIONS, RULES, SCHEDULES, SELECTIONS, STRATEGIES
 from idarts.searching.round import Round, Step
-from idarts.searching.run import SearchResult, run
+from idarts.searching.run import SearchResult, run, task_of
 from idarts.searching.settings import Config, RunConfig, config, upgrade
 from idarts.searching.stage import Stage
 from idarts.searching.strategy import Selected, Strategy, Tried
@@ -35,5 +35,6 @@ __all__ = [
     "config",
     "run",
     "search",
+    "task_of",
     "upgrade",
 ]

@@ -33,13 +33,19 @@ def run(settings: RunConfig, out: Path, **options: Unpack[Options]) -> SearchRes
 
     SIGINT and SIGTERM end the round, write a checkpoint, and raise `Interrupted`.
     """
+    return run_search(lambda: task_of(settings), settings, out, **options)
+
+
+def task_of(settings: RunConfig) -> tuple[Task, dict[str, Any]]:
+    """The task that the settings name, and a description of its data.
+
+    >>> task, _ = task_of(RunConfig(data="digits", depth=1, channels=4))
+    >>> task.search().total
+    100
+    """
     table = find(settings.space, settings.tables)
-
-    def start() -> tuple[Task, dict[str, Any]]:
-        parts = named_parts(settings)
-        return prepare(settings.space, parts, settings, table=table), parts.description
-
-    return run_search(start, settings, out, **options)
+    parts = named_parts(settings)
+    return prepare(settings.space, parts, settings, table=table), parts.description
 
 
 def run_search(
