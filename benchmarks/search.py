@@ -177,7 +177,8 @@ class Bench:
         """All must agree in double precision where no ReLU's kink is crossed; returns the usual radius's error."""
         search, found = self.ours[HESSIAN], {}
         search.net.double()
-        train, valid = ((images.double(), labels) for images, labels in (next(search.task.train), next(search.task.valid)))
+        batches = next(search.task.train), next(search.task.valid)
+        train, valid = ((images.double(), labels) for images, labels in batches)
         inner, outer = (lift(search.net, cross_entropy, batch, search.w, search.a) for batch in (train, valid))
         exact = hypergradient(inner, outer, search.w, search.a, Neumann(K, STEP, curvature="hessian"))
         for name, published in self.published.items():

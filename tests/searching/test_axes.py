@@ -132,7 +132,8 @@ class TestRelaxation:
         weights = search.strategy.mixtures()["cell"].weights
         assert not weights[:, none].any()
         torch.testing.assert_close(weights.sum(dim=1), torch.ones(6))
-        torch.testing.assert_close(Restricted(softmax, [[False] + [True] * 4])(torch.zeros(1, 5)).weights, torch.tensor([[0.0] + [0.25] * 4]))
+        restricted = Restricted(softmax, [[False] + [True] * 4])(torch.zeros(1, 5))
+        torch.testing.assert_close(restricted.weights, torch.tensor([[0.0] + [0.25] * 4]))
 
     def test_setn_trains_paths_and_steps_alpha_on_the_mixture(self, parts):
         search = begin(parts, "setn")

@@ -11,10 +11,9 @@ from idarts.arch import nas_bench_201
 from idarts.arch.rules import NAS_BENCH_201_OPS as OPS
 from idarts.data import Batches, load, split
 from idarts.errors import InputError
-from idarts.searching import Task, config
+from idarts.searching import RunConfig, Task, config, run
 from idarts.searching.cost import CostTarget, cost_target
 from idarts.searching.prices import measure_latency, prices
-from idarts.searching import RunConfig, run
 from idarts.searching.settings import Cost, Selection
 from idarts.spaces import Choice, ChoiceSupernet, Macro, count, count_module, derive, space
 

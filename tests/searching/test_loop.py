@@ -336,7 +336,7 @@ def test_settings_by_name():
         config("dart")
     with pytest.raises(InputError, match="unknown setting 'roundz'"):
         config(roundz=3)
-    with pytest.raises(InputError, match="unknown setting 'alpha.rat'"):
+    with pytest.raises(InputError, match=r"unknown setting 'alpha\.rat'"):
         config(alpha={"rat": 3})
     with pytest.raises(InputError, match="rounds is 0"):
         config(rounds=0)
