@@ -20,8 +20,8 @@ from idarts.data.cifar import SETS
 from idarts.data.roots import VARIABLE as DATA
 from idarts.data.roots import locate
 from idarts.errors import IdartsError, InputError
-from idarts.tables.opening import checked_file
-from idarts.tables.places import PARQUET, VARIABLE
+from idarts.tables import TABLES, benchmarks
+from idarts.tables.storage.places import VARIABLE
 
 MODULES = {"pillow": "PIL", "pyyaml": "yaml", "scikit-learn": "sklearn"}  # of packages with another name
 # extra → (module that it brings, what it is for)
@@ -143,13 +143,14 @@ def _tables() -> Iterator[Finding]:
     named = os.environ.get(VARIABLE)
     if named and not Path(named).is_dir():
         yield Finding("tables", VARIABLE, "missing", f"{named} is no folder", f"export {VARIABLE}=FOLDER")
-    for name in PARQUET:
+    for benchmark in benchmarks():
+        views = [name for name in TABLES if TABLES[name] is benchmark and name != benchmark.name]
         try:
-            views = ", also for nas-bench-1shot1" if name.endswith("101") else ""
-            yield Finding("tables", name, "found", f"{checked_file(name)}{views}")
+            also = f", also for {', '.join(views)}" if views else ""
+            yield Finding("tables", benchmark.name, "found", f"{benchmark.check()}{also}")
         except InputError as error:  # what a look-up would say: the problem; what to do
             told, _, how = str(error).partition("; ")
-            yield Finding("tables", name, "missing", told, how)
+            yield Finding("tables", benchmark.name, "missing", told, how)
 
 
 def _extras() -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from idarts.searching.settings import METHODS
 from idarts.searching.streams import Piece, TensorBatches, pair
 from idarts.searching.trials import Build
 from idarts.spaces import ChoiceSupernet, Supernet, space
+from idarts.tables import TABLES
 
 Data = Any  # (x, y), a part of `idarts.data`, a torch Dataset, or a stream of batches
 
@@ -59,6 +60,8 @@ def search(
     require_known("method", method, METHODS)
     name = what if isinstance(what, str) else "choice" if not isinstance(what, Supernet) else type(what).__name__
     _require_used(settings, isinstance(what, str))
+    if hasattr(settings.get("tables"), "query"):
+        settings = {**settings, "tables": TABLES.own(settings["tables"])}
     if isinstance(valid, int | float | str):
         settings, valid = {**settings, "valid": valid}, None
     config: RunConfig = change(RunConfig(space=name, method=method, data="python", augment=False), METHODS[method])
