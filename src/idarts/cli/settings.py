@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import yaml  # type: ignore[import-untyped] # it comes without types
 from jsonargparse import ArgumentParser, Namespace
 
-from idarts import tables
+from idarts import data, tables
 from idarts.cli.help import explain
 from idarts.engine.settings import dotted
 from idarts.errors import InputError, nearest, require_known
@@ -58,9 +58,10 @@ def layer(parser: ArgumentParser, arguments: list[str], *layers: Mapping[str, An
 
 
 def _load_typed(arguments: list[str]) -> None:
-    """Import a user's own table, which was typed as package.module:name. A file cannot do that."""
-    if text := typed("--tables", arguments):
-        tables.load_typed(text)
+    """Import a user's own data source and table, which were typed as package.module:name. A file cannot do that."""
+    for option, load in (("--data", data.load_typed), ("--tables", tables.load_typed)):
+        if text := typed(option, arguments):
+            load(text)
 
 
 def _begun_with(file: Path, parser: ArgumentParser) -> dict[str, Any]:
