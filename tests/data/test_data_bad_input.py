@@ -32,12 +32,15 @@ def refused(source, words, *args, **options):
         ("fashion_mnist", "did you mean fashion-mnist?"),
         ("digit", "did you mean digits?"),
         ("folders:x", "did you mean folder:PATH?"),
-        ("imagenet", "there are digits, cifar10"),
-        ("", "there are digits"),
-        ("folder:", "names no path"),
-        ("npz:", "names no path"),
-        (7, "a int is no data source"),
-        ((X, Y, X), "a tuple is no data source"),
+        ("imagenet", "there are cifar10, cifar100, digits, fashion-mnist, folder:PATH, npz:PATH"),
+        ("", "there are cifar10"),
+        ("folder:", "has no path; write folder:PATH"),
+        ("folder", "has no path; write folder:PATH"),
+        ("digits:x", "did you mean digits?"),
+        ("my_module:source", "type your own on the command line, or pass it from Python"),
+        ("npz:", "has no path"),
+        (7, "data of type int cannot be used"),
+        ((X, Y, X), "data of type tuple cannot be used"),
     ],
 )
 def test_unknown_sources(source, words):
@@ -62,7 +65,7 @@ def test_options(options):
     [
         (X.reshape(10, -1), Y, r"shape \(10, 192\), expected"),
         (X[:0], Y[:0], "there are no images"),
-        (files.pixels(10, 8, 8, 4), Y, "no axis is of 1 or 3 channels"),
+        (files.pixels(10, 8, 8, 4), Y, "without an axis of 1 or 3 channels"),
         (np.where(X[0].max() == X, np.nan, X / 255), Y, "image 0 holds NaN"),
         (np.full((10, 8, 8), np.inf), Y, "NaN or infinite"),
         (np.random.default_rng(0).normal(size=(10, 8, 8)), Y, "give raw images, not normalised"),
@@ -109,24 +112,24 @@ def test_npz(tmp_path, arrays, words):
 
 
 def test_damaged_npz(tmp_path):
-    refused(f"npz:{tmp_path / 'no.npz'}", "is no file")
+    refused(f"npz:{tmp_path / 'no.npz'}", "there is no file")
     file = tmp_path / "a.npz"
     np.savez(file, x=X, y=Y)
     file.write_bytes(file.read_bytes()[:1000])
-    refused(f"npz:{file}", "is no complete .npz archive")
+    refused(f"npz:{file}", "is not a complete .npz archive")
     file.write_bytes(b"hello")
-    refused(f"npz:{file}", "is no complete .npz archive")
+    refused(f"npz:{file}", "is not a complete .npz archive")
     np.save(tmp_path / "b.npy", X)
-    refused(f"npz:{tmp_path / 'b.npy'}", "is no complete .npz archive")
+    refused(f"npz:{tmp_path / 'b.npy'}", "is not a complete .npz archive")
 
 
 @pytest.mark.parametrize("name", ["cifar10", "cifar100", "fashion-mnist"])
 def test_missing_files(tmp_path, monkeypatch, name):
-    monkeypatch.setattr("idarts.data.idx.DEBIAN", str(tmp_path / "none"))
+    monkeypatch.setattr("idarts.data.sources.fashion_mnist.DEBIAN", str(tmp_path / "none"))
     monkeypatch.delenv("IDARTS_DATA", raising=False)
-    refused(name, "name their folder with --data-root or IDARTS_DATA; expected there: ")
-    refused(name, "was not found in .*; expected there: .*npz", tmp_path)
-    refused(name, "is no folder; name the right one with --data-root or IDARTS_DATA", tmp_path / "none")
+    refused(name, "give their folder with --data-root or IDARTS_DATA; expected there: ")
+    refused(name, "is not in .*; expected there: .*npz", tmp_path)
+    refused(name, "does not exist; correct --data-root or IDARTS_DATA", tmp_path / "none")
 
 
 def test_incomplete_cifar(tmp_path):
@@ -144,7 +147,7 @@ def test_truncated_pickles(tmp_path, cut):
     files.cifar10_python(tmp_path)
     file = tmp_path / "cifar-10-batches-py" / "data_batch_2"
     file.write_bytes(file.read_bytes()[:cut])
-    refused("cifar10", "data_batch_2 is no complete CIFAR batch", tmp_path)
+    refused("cifar10", "data_batch_2 is incomplete or not the official file", tmp_path)
 
 
 class Evil:
@@ -186,7 +189,7 @@ def test_a_malicious_pickle_does_not_run(tmp_path):
 def test_other_tricks_in_pickles(tmp_path, payload):
     files.cifar10_python(tmp_path)
     (tmp_path / "cifar-10-batches-py" / "data_batch_1").write_bytes(payload)
-    refused("cifar10", "data_batch_1 (was refused|is no complete CIFAR batch|holds no dictionary)", tmp_path)
+    refused("cifar10", "data_batch_1 (was refused|is incomplete|does not hold a dictionary)", tmp_path)
 
 
 def test_batches_with_wrong_content(tmp_path):
@@ -212,8 +215,8 @@ def test_damaged_idx(tmp_path):
     for content, words in [
         (whole[:-5], "holds 7835 bytes of data, its header says 7840"),
         (whole[:10], "ends in its header"),
-        (b"", "is no idx file"),
-        (b"hello world", "is no idx file"),
+        (b"", "is not an idx file"),
+        (b"hello world", "is not an idx file"),
         (b"\x1f\x8b" + whole, "cannot be read"),
     ]:
         file.write_bytes(content)
@@ -229,7 +232,7 @@ def test_two_archives_that_could_be_meant(tmp_path):
 
 
 def test_folders(tmp_path):
-    refused(f"folder:{tmp_path / 'none'}", "is no folder")
+    refused(f"folder:{tmp_path / 'none'}", "there is no folder")
     refused(f"folder:{tmp_path}", "no sub-folder with images")
     (tmp_path / "empty").mkdir()
     refused(f"folder:{tmp_path}", "no sub-folder with images")

@@ -112,7 +112,7 @@ def test_a_state_is_a_snapshot():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"images": 51}, "the state is of 51 images in batches of 8, but this stream has 50"),
+        ({"images": 51}, "the state has 51 images in batches of 8, but this stream has 50"),
         ({"size": 16}, "in batches of 16"),
         ({"position": 99}, "damaged"),
         ({"generator": torch.zeros(3, dtype=torch.uint8)}, "damaged"),

@@ -104,7 +104,7 @@ def test_the_root_may_come_from_the_environment(tmp_path, monkeypatch):
 def test_debian_s_package_is_found_without_a_root(tmp_path, monkeypatch):
     files.fashion_mnist(tmp_path / "fashion-mnist", packed=True)
     monkeypatch.delenv("IDARTS_DATA", raising=False)
-    monkeypatch.setattr("idarts.data.idx.DEBIAN", str(tmp_path))
+    monkeypatch.setattr("idarts.data.sources.fashion_mnist.DEBIAN", str(tmp_path))
     assert len(load("fashion-mnist").train) == 20
 
 

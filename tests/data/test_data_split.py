@@ -59,7 +59,7 @@ def test_the_seed_decides_and_the_global_generator_does_not():
         (1.0, "leaves a part empty"),
         (0.01, "leaves a part empty"),
         (True, "neither"),
-        ((5, 6), "5 + 6 images were asked for, but there are 10"),
+        ((5, 6), "5 + 6 images are more than the 10 that there are"),
         ((5,), "neither"),
         ((0, 5), "neither"),
         ("half", "neither"),
@@ -75,9 +75,9 @@ def test_given_indices_are_checked():
     for first, second, words in [
         ([0, 1], [1, 2], "1 images are in both parts"),
         ([0, 10], [1], "index 10 is out of range"),
-        ([0, 0], [1], "an image is named twice"),
+        ([0, 0], [1], "an index occurs twice"),
         ([], [1], "empty"),
-        ([0.5], [1], "a list of integers"),
+        ([0.5], [1], "a non-empty list of integers"),
     ]:
         with pytest.raises(InputError, match=words):
             split_at(part, first, second)

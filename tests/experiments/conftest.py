@@ -8,8 +8,8 @@ import pytest
 
 from idarts.arch import nas_bench_1shot1, nas_bench_101
 from idarts.experiments.paper import along
-from idarts.tables.columns import write_columns
-from idarts.tables.table_201 import ACCURACIES, COUNTS, DATASETS, SECONDS
+from idarts.tables.nas_bench_201.table import ACCURACIES, COUNTS, DATASETS, SECONDS
+from idarts.tables.storage.columns import write_columns
 
 
 def real_folder():

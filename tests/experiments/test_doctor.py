@@ -10,8 +10,8 @@ import pytest
 from idarts.cli import main
 from idarts.errors import InputError
 from idarts.tables import table
-from idarts.tables.columns import write_columns
-from idarts.tables.table_201 import Table201
+from idarts.tables.nas_bench_201.table import Table201
+from idarts.tables.storage.columns import write_columns
 
 
 def write_201(folder):
@@ -69,7 +69,7 @@ def test_tables_that_no_look_up_can_use_are_missing(tmp_path, monkeypatch, capsy
         return found
 
     monkeypatch.setenv("IDARTS_TABLES", str(tmp_path / "none"))
-    assert refused("none is no folder")["IDARTS_TABLES"]["told"] == f"{tmp_path / 'none'} is no folder"
+    assert refused("none does not exist")["IDARTS_TABLES"]["told"] == f"{tmp_path / 'none'} is no folder"
     monkeypatch.delenv("IDARTS_TABLES")
     good = (cache / "nas-bench-201.npz").read_bytes()
     (cache / "nas-bench-201.npz").write_bytes(good[:-100])

@@ -37,7 +37,7 @@ def test_help_lists_the_experiments_with_a_line_each(capsys):
             "--seeds is 'one', expected a number of seeds such as 3, or a list such as 1,2,3",
         ),
         (["table-k", "--jobs", "0"], "--jobs is 0, expected at least 1"),
-        (["table-1", "--tables", "/nowhere"], "the tables' folder /nowhere is no folder"),
+        (["table-1", "--tables", "/nowhere"], "the folder of tables /nowhere does not exist"),
     ],
 )
 def test_mistakes_are_one_line(capsys, tmp_path, monkeypatch, arguments, said):

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from idarts.tables.table_201 import official_strings
+from idarts.tables.nas_bench_201.table import official_strings
 
 SETS = {"cifar10-valid": ["x-valid", "ori-test"], "cifar10": ["ori-test"]}
 SETS |= {name: ["x-valid", "x-test", "ori-test"] for name in ("cifar100", "ImageNet16-120")}

@@ -15,7 +15,7 @@ import pytest
 from idarts.arch import from_json, nas_bench_1shot1, nas_bench_101, nas_bench_201, parse, to_json
 from idarts.errors import InputError
 from idarts.tables import find, table
-from idarts.tables.official_101 import spaces_of
+from idarts.tables.nas_bench_101.official import spaces_of
 
 DATASETS = ("cifar10", "cifar100", "imagenet16")
 SPLITS = [(dataset, split) for dataset in DATASETS for split in ("valid", "test")]
@@ -226,15 +226,15 @@ def test_find_gives_none_where_there_is_nothing(real, monkeypatch):
 
 def test_find_says_what_is_wrong_with_what_was_named(tmp_path, monkeypatch, own_cache):
     for space in ("nas-bench-201", "nas-bench-1shot1-s1", "darts"):
-        with pytest.raises(InputError, match="the tables' folder /no such folder is no folder"):
+        with pytest.raises(InputError, match="the folder of tables /no such folder does not exist"):
             find(space, "/no such folder")
     assert find("darts", tmp_path) is None
-    with pytest.raises(InputError, match=f"no table of nas-bench-201 in {tmp_path}; get "):
+    with pytest.raises(InputError, match=f"there is no table of nas-bench-201 in {tmp_path}; get "):
         find("nas-bench-201", tmp_path)
     monkeypatch.setenv("IDARTS_TABLES", str(tmp_path))
     assert find("nas-bench-201") is None
     monkeypatch.setenv("IDARTS_TABLES", "/no such folder")
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="does not exist"):
         find("nas-bench-201")
     assert find("darts") is None
     monkeypatch.delenv("IDARTS_TABLES")

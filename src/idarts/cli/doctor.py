@@ -16,12 +16,11 @@ from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
 
 from idarts._version import __version__
-from idarts.data.cifar import SETS
+from idarts.data import SOURCES
 from idarts.data.roots import VARIABLE as DATA
-from idarts.data.roots import locate
 from idarts.errors import IdartsError, InputError
-from idarts.tables.opening import checked_file
-from idarts.tables.places import PARQUET, VARIABLE
+from idarts.tables import TABLES, benchmarks
+from idarts.tables.storage.places import VARIABLE
 
 MODULES = {"pillow": "PIL", "pyyaml": "yaml", "scikit-learn": "sklearn"}  # of packages with another name
 # extra → (module that it brings, what it is for)
@@ -125,31 +124,29 @@ def _data() -> Iterator[Finding]:
     where = f"{DATA} is {root}" if root else f"{DATA} is not set"
     if root and not Path(root).is_dir():
         yield Finding("data", DATA, "missing", f"{root} is no folder", f"export {DATA}=FOLDER")
-    yield Finding("data", "digits", "found", "comes with scikit-learn")
-    known = {
-        **{
-            name: [files.python[0], files.binary[0], f"{name}.npz", f"{name}[_.-]*.npz"] for name, files in SETS.items()
-        },
-        "fashion-mnist": ["fashion[-_]mnist*.npz", "train-images-idx3-ubyte*", "*/train-images-idx3-ubyte*"],
-    }
-    for name, patterns in known.items():
+    for name in SOURCES:
+        look = getattr(SOURCES[name], "where", None)
         try:
-            yield Finding("data", name, "found", str(locate(patterns, None, name, "")))
-        except InputError:
-            yield Finding("data", name, "missing", where, f"export {DATA}=FOLDER, the one with its files")
+            if look is not None:
+                yield Finding("data", name, "found", look())
+        except InputError as error:
+            _, _, install = str(error).partition(": pip ")  # a package is missing, or else files are
+            how = f"pip {install}" if install else f"export {DATA}=FOLDER, the one with its files"
+            yield Finding("data", name, "missing", where, how)
 
 
 def _tables() -> Iterator[Finding]:
     named = os.environ.get(VARIABLE)
     if named and not Path(named).is_dir():
         yield Finding("tables", VARIABLE, "missing", f"{named} is no folder", f"export {VARIABLE}=FOLDER")
-    for name in PARQUET:
+    for benchmark in benchmarks():
+        views = [name for name in TABLES if TABLES[name] is benchmark and name != benchmark.name]
         try:
-            views = ", also for nas-bench-1shot1" if name.endswith("101") else ""
-            yield Finding("tables", name, "found", f"{checked_file(name)}{views}")
+            also = f", also for {', '.join(views)}" if views else ""
+            yield Finding("tables", benchmark.name, "found", f"{benchmark.check()}{also}")
         except InputError as error:  # what a look-up would say: the problem; what to do
             told, _, how = str(error).partition("; ")
-            yield Finding("tables", name, "missing", told, how)
+            yield Finding("tables", benchmark.name, "missing", told, how)
 
 
 def _extras() -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.table import Table
 
+from idarts.data import load_typed
 from idarts.engine import device_named
 from idarts.errors import InputError
 from idarts.files import write_whole
@@ -38,6 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> None:
     """Evaluate, print the results, and leave them as JSON and as a page."""
+    load_typed(args.data)
     net = load(args.run, device=device_named(args.device))
     found = evaluate(net, data_for(card_of(net), args.data, args.data_root), args.part, batch=args.batch)
     out = Path(args.out or args.run)

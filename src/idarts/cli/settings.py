@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import yaml  # type: ignore[import-untyped] # it comes without types
 from jsonargparse import ArgumentParser, Namespace
 
+from idarts import data, tables
 from idarts.cli.help import explain
 from idarts.engine.settings import dotted
 from idarts.errors import InputError, nearest, require_known
@@ -50,9 +51,17 @@ def layer(parser: ArgumentParser, arguments: list[str], *layers: Mapping[str, An
     """Defaults in layers, the later above the earlier; above them a resumed run's own, then files and options."""
     for settings in layers:
         parser.set_defaults(dotted(settings))
+    _load_typed(arguments)
     out = typed("--out", arguments)
     if "--resume" in arguments and out:
         parser.set_defaults(_begun_with(Path(out, "config.json"), parser))
+
+
+def _load_typed(arguments: list[str]) -> None:
+    """Import a user's own data source and table, which were typed as package.module:name. A file cannot do that."""
+    for option, load in (("--data", data.load_typed), ("--tables", tables.load_typed)):
+        if text := typed(option, arguments):
+            load(text)
 
 
 def _begun_with(file: Path, parser: ArgumentParser) -> dict[str, Any]:

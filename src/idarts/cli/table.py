@@ -10,8 +10,7 @@ from rich.table import Table as Grid
 
 from idarts.arch.forms import FORMS
 from idarts.cli.actions import add_actions, run_action
-from idarts.tables import BENCHMARKS, table
-from idarts.tables.places import FILES, table_file
+from idarts.tables import TABLES, import_table, importable_files, load_typed, row_table, table
 
 _LABELS = {
     "valid": "valid accuracy, %",
@@ -35,6 +34,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> None:
     """Run the chosen action."""
+    if "benchmark" in args[args.action]:
+        load_typed(args[args.action].benchmark)
     run_action(args, _ACTIONS)
 
 
@@ -46,8 +47,10 @@ def _add_query(parser: ArgumentParser) -> None:
 
 
 def _query(args: Namespace) -> None:
-    found = table(args.benchmark, args.tables)
-    answer = found.details(args.cell) if args.details else found.query(args.cell)
+    if args.details:
+        answer = row_table(args.benchmark, args.tables).details(args.cell)
+    else:
+        answer = table(args.benchmark, args.tables).query(args.cell)
     if args.json:
         print(json.dumps(answer))
         return
@@ -56,7 +59,7 @@ def _query(args: Namespace) -> None:
     for key, value in answer.items():
         if key == "epochs":
             grids.update({f"{epochs} epochs": measured for epochs, measured in value.items()})
-        elif key in found.splits:
+        elif isinstance(value, Mapping) and key != "architecture":
             grids[key] = value
         else:
             console.print(f"{_LABELS.get(key, key)}: {value if key == 'index' else _shown(value)}")
@@ -73,8 +76,7 @@ def _add_best(parser: ArgumentParser) -> None:
 
 
 def _best(args: Namespace) -> None:
-    found = table(args.benchmark, args.tables)
-    answers = found.top(args.top, args.dataset, args.split)
+    answers = row_table(args.benchmark, args.tables).top(args.top, args.dataset, args.split)
     if args.json:
         print(json.dumps(answers))
         return
@@ -92,11 +94,11 @@ def _add_rank(parser: ArgumentParser) -> None:
 
 
 def _rank(args: Namespace) -> None:
-    found = table(args.benchmark, args.tables)
-    answer = found.query(args.cell)
+    rows = row_table(args.benchmark, args.tables)
+    answer = rows.query(args.cell)
     ranks = {
-        dataset: {split: found.rank(args.cell, dataset, split)._asdict() for split in splits}
-        for dataset, splits in found.splits.items()
+        dataset: {split: rows.rank(args.cell, dataset, split)._asdict() for split in splits}
+        for dataset, splits in rows.splits.items()
     }
     if args.json:
         names = {key: answer[key] for key in ("index", "hash", "architecture") if key in answer}
@@ -108,14 +110,12 @@ def _rank(args: Namespace) -> None:
 
 
 def _add_import(parser: ArgumentParser) -> None:
-    parser.add_argument("file", type=str, metavar="FILE", help=FILES)
+    parser.add_argument("file", type=str, metavar="FILE", help=importable_files())
     parser.add_argument("--tables", type=str, metavar="DIR", help="folder to write to instead of the user's cache")
 
 
 def _import(args: Namespace) -> None:
-    from rich.progress import Progress  # noqa: PLC0415 (this and the next are slow to import, and only for here)
-
-    from idarts.tables import import_table  # noqa: PLC0415 (see above)
+    from rich.progress import Progress  # noqa: PLC0415 (slow to import, and only used here)
 
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
@@ -124,13 +124,14 @@ def _import(args: Namespace) -> None:
             args.file, args.tables, lambda done, total: bar.update(task, completed=done, total=total)
         )
     print(written)
-    used = table_file(written.stem, args.tables)
+    used = TABLES[written.stem].locate(args.tables)
     if used != written:
-        print(f"but look-ups use {used}, which comes first; name the new one's folder with --tables or IDARTS_TABLES")
+        print(f"but look-ups use {used}, which comes first; name the new table's folder with --tables or IDARTS_TABLES")
 
 
 def _add_benchmark(parser: ArgumentParser) -> None:
-    parser.add_argument("benchmark", type=str, metavar="BENCHMARK", help=f"one of {', '.join(BENCHMARKS)}")
+    names = f"one of {', '.join(TABLES)}; or your own, as package.module:name"
+    parser.add_argument("benchmark", type=str, metavar="BENCHMARK", help=names)
     parser.add_argument("--tables", type=str, metavar="DIR", help="folder with tables (else IDARTS_TABLES, the cache)")
 
 

@@ -1,4 +1,4 @@
-"""Data sets for a search: load any source, split it, stream batches of it that can be resumed to the bit.
+"""Image data: load any source, split it, and stream batches of it that resume bit for bit.
 
 >>> from idarts.data import CIFAR, Batches, load, split
 >>> data = load("digits")
@@ -10,8 +10,10 @@
 
 from idarts.data.augment import CIFAR, NONE, Augment
 from idarts.data.batches import Batches
-from idarts.data.loading import SOURCES, load
+from idarts.data.loading import load
+from idarts.data.raw import Raw
 from idarts.data.record import ImageData, Images, LazyImages, Part, take
+from idarts.data.sources import SOURCES, Source, load_typed, source_names
 from idarts.data.splitting import official_split, split, split_at
 
 __all__ = [
@@ -24,8 +26,12 @@ __all__ = [
     "Images",
     "LazyImages",
     "Part",
+    "Raw",
+    "Source",
     "load",
+    "load_typed",
     "official_split",
+    "source_names",
     "split",
     "split_at",
     "take",

@@ -1,8 +1,8 @@
-"""From whatever arrays people have to checked uint8 images and int64 labels."""
+"""From arrays and tensors of any kind to checked uint8 images and int64 labels."""
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from idarts.data.raw import Layout
 from idarts.data.record import Statistics
 from idarts.errors import InputError
 
-Layout: TypeAlias = Literal["auto", "NCHW", "NHWC"]
-CHANNELS = (1, 3)  # what tells NCHW from NHWC; other counts need the layout to be named
+CHANNELS = (1, 3)  # these tell NCHW from NHWC; other counts need a layout
 _CHUNK = 4096  # images converted at a time, so that float copies stay small
 
 
 def as_images(x: Any, where: str, *, layout: Layout = "auto", scale: float | None = None) -> Tensor:
     """Images as uint8 (N, C, H, W): from (N, H, W), (N, H, W, C) or (N, C, H, W) of numpy or torch.
 
-    Integers must lie in 0…255; floats in 0…1 or 0…255 (`scale` is what they are multiplied by, see `scale_of`).
+    Integers must lie in 0…255; floats in 0…1 or 0…255. `scale` is the factor to 0…255 (default: see `scale_of`).
 
     >>> as_images(np.ones((5, 8, 8, 3), dtype=np.float32), "example").shape
     torch.Size([5, 3, 8, 8])
@@ -34,12 +34,12 @@ def as_images(x: Any, where: str, *, layout: Layout = "auto", scale: float | Non
     if pixels.dtype != torch.uint8:
         factor = scale_of(x, where) if scale is None else scale
         pixels = torch.cat([_to_uint8(chunk, factor, where) for chunk in pixels.split(_CHUNK)])
-    # Pixels stay in the order height, width, channel: what batches are cut from, and what numpy and Pillow give.
+    # In memory the order stays height, width, channel, as numpy and Pillow give it and as batches need it.
     return pixels.contiguous().permute(0, 3, 1, 2)
 
 
 def scale_of(x: Any, where: str) -> float:
-    """What brings pixels to 0…255: 255 for floats in 0…1 and for booleans, else 1.
+    """The factor that brings pixels to 0…255: 255 for floats in 0…1 and for booleans, else 1.
 
     >>> scale_of(np.array([0.0, 1.0]), "x"), scale_of(np.array([0, 1]), "x"), scale_of(np.array([0.0, 9.0]), "x")
     (255.0, 1.0, 1.0)
@@ -51,7 +51,7 @@ def scale_of(x: Any, where: str) -> float:
 
 
 def as_labels(y: Any, count: int, where: str, classes: int | None = None) -> Tensor:
-    """Labels as int64 (N,), checked against the number of images and, where it is known, of classes.
+    """Labels as int64 (N,), checked against the number of images and, if known, of classes.
 
     >>> as_labels(np.array([[1], [0]], dtype=np.uint8), 2, "y_train")
     tensor([1, 0])
@@ -72,7 +72,7 @@ def as_labels(y: Any, count: int, where: str, classes: int | None = None) -> Ten
     if len(labels) != count:
         raise InputError(f"{where}: {len(labels)} labels for {count} images; give one label per image")
     labels = labels.to(torch.int64)
-    # Without a known number of classes, a label beyond the number of images cannot be meant.
+    # If the number of classes is unknown, a label beyond the number of images must be a mistake.
     highest = classes if classes is not None else max(count, 2)
     wrong = ((labels < 0) | (labels >= highest)).nonzero()
     if len(wrong):
@@ -86,22 +86,22 @@ def as_labels(y: Any, count: int, where: str, classes: int | None = None) -> Ten
 
 
 def require_classes(labels: Tensor, names: Sequence[str], where: str) -> None:
-    """There must be something to tell apart.
+    """Refuse labels of a single class.
 
     >>> require_classes(torch.tensor([1, 1]), ["cat", "dog"], "train")
     Traceback (most recent call last):
     idarts.errors.InputError: train: all 2 images are of one class ('dog'); a search needs at least two
     """
-    found = labels.unique()
-    if len(found) < 2:
-        name = names[int(found[0])]
+    present = labels.unique()
+    if len(present) < 2:
+        name = names[int(present[0])]
         raise InputError(f"{where}: all {len(labels)} images are of one class ({name!r}); a search needs at least two")
 
 
 def resize(images: Tensor, height: int, width: int | None = None) -> Tensor:
-    """Images brought to one size (bilinear, antialiased), a square where no width is given.
+    """Images resized (bilinear, antialiased); to a square if no width is given.
 
-    All that is resized is resized here, arrays and files alike: Pillow's own way differs by a level here and there.
+    Arrays and files are both resized here, because Pillow's results differ by a level here and there.
 
     >>> resize(torch.full((2, 1, 8, 8), 7, dtype=torch.uint8), 16).unique()
     tensor([7], dtype=torch.uint8)
@@ -117,7 +117,7 @@ def resize(images: Tensor, height: int, width: int | None = None) -> Tensor:
 
 
 def statistics(images: Tensor) -> tuple[Statistics, Statistics]:
-    """Mean and standard deviation per channel on the scale 0…1, exact: there are only 256 values to count.
+    """The exact mean and standard deviation of each channel on the scale 0…1, by counting the 256 values.
 
     >>> statistics(torch.tensor([0, 255], dtype=torch.uint8).reshape(2, 1, 1, 1))
     ((0.5,), (0.5,))
@@ -129,7 +129,7 @@ def statistics(images: Tensor) -> tuple[Statistics, Statistics]:
         share = counts / counts.sum()
         mean = float(share @ values)
         means.append(mean)
-        stds.append(math.sqrt(float(share @ (values - mean) ** 2)) or 1.0)  # a constant channel: nothing to scale
+        stds.append(math.sqrt(float(share @ (values - mean) ** 2)) or 1.0)  # a constant channel needs no scale
     return tuple(means), tuple(stds)
 
 
@@ -143,7 +143,7 @@ def _tensor(x: Any, where: str) -> Tensor:
     if array.dtype.kind not in "buif":
         raise InputError(f"{where}: the array is of type {array.dtype}, expected numbers")
     if array.dtype.kind in "ui" and array.dtype != np.uint8:
-        array = array.astype(np.int64)  # torch does not compute with the wider unsigned types
+        array = array.astype(np.int64)  # torch cannot compute with wider unsigned types
     elif array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
         array = array.astype(np.float32)
     array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
@@ -151,7 +151,7 @@ def _tensor(x: Any, where: str) -> Tensor:
 
 
 def _channels_last(x: Tensor, where: str, layout: Layout, torch_habit: bool) -> Tensor:
-    """As (N, H, W, C). Where both ends look like channels, tensors are taken as NCHW and arrays as NHWC."""
+    """As (N, H, W, C). If both ends can be channels, tensors are taken as NCHW and arrays as NHWC."""
     if layout not in ("auto", "NCHW", "NHWC"):
         raise InputError(f"layout is {layout!r}, expected auto, NCHW or NHWC")
     if x.ndim not in (3, 4) or 0 in x.shape[1:]:
@@ -165,8 +165,8 @@ def _channels_last(x: Tensor, where: str, layout: Layout, torch_habit: bool) -> 
     first, last = x.shape[1] in CHANNELS, x.shape[3] in CHANNELS
     if layout == "auto" and not (first or last):
         raise InputError(
-            f"{where}: images have shape {tuple(x.shape)}, in which no axis is of 1 or 3 channels; "
-            "convert them to grey or RGB, or name the layout ('NHWC' or 'NCHW')"
+            f"{where}: images have shape {tuple(x.shape)}, without an axis of 1 or 3 channels; "
+            "convert them to grey or RGB, or give the layout ('NHWC' or 'NCHW')"
         )
     nchw = layout == "NCHW" or (layout == "auto" and first and (torch_habit or not last))
     return x.permute(0, 2, 3, 1) if nchw else x

@@ -1,4 +1,4 @@
-"""Crop, flip, cutout and normalisation of a whole batch at once, each image by draws of its own."""
+"""Crop, flip, cutout and normalisation of a whole batch at once, with separate random draws for each image."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ Draws: TypeAlias = Mapping[str, Tensor]  # one entry per image, along the last a
 
 @dataclass(frozen=True)
 class Augment:
-    """What happens to a training image; nothing by default. `CIFAR` is what the papers use in a search."""
+    """Changes to a training image; none by default. `CIFAR` is what the papers use in a search."""
 
-    crop: int = 0  # black pixels added on every side, from which the original size is cut at random
-    flip: bool = False  # left and right, every second image on average
-    cutout: int = 0  # side of a square set to the mean colour, its centre anywhere in the image
+    crop: int = 0  # black pixels added on every side before the original size is cut out at random
+    flip: bool = False  # left and right, with probability 1/2
+    cutout: int = 0  # side of a square that is set to the mean colour, with its centre anywhere in the image
 
     def __post_init__(self) -> None:
         for name in ("crop", "cutout"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise InputError(f"Augment({name}={value!r}): expected a number of pixels, 0 to do without")
+                raise InputError(f"Augment({name}={value!r}): expected a number of pixels, or 0 for none")
 
 
 NONE = Augment()
@@ -69,7 +69,7 @@ def render(pixels: Tensor, augment: Augment, draws: Draws, scale: Tensor, shift:
 
 
 def _crop_and_flip(pixels: Tensor, padding: int, draws: Draws) -> Tensor:
-    """Both are one look-up: for every pixel of the result, which pixel of the padded image it is."""
+    """One look-up for both: for every pixel of the result, its place in the padded image."""
     count, height, width, channels = pixels.shape
     rows = torch.arange(height, device=pixels.device).expand(count, -1)
     columns = torch.arange(width, device=pixels.device).expand(count, -1)
@@ -86,7 +86,7 @@ def _crop_and_flip(pixels: Tensor, padding: int, draws: Draws) -> Tensor:
 
 
 def _square(centres: Tensor, side: int, height: int, width: int) -> Tensor:
-    """Where the squares lie, (N, H, W, 1); what reaches over the border is lost, as in the published cutout."""
+    """A mask of the squares, (N, H, W, 1), cut off at the border as in the published cutout."""
     rows, columns = centres - side // 2
     down = torch.arange(height, device=centres.device) - rows[:, None]
     across = torch.arange(width, device=centres.device) - columns[:, None]

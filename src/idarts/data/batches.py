@@ -1,8 +1,8 @@
-"""An endless stream of batches that can be stopped anywhere and goes on to the bit.
+"""An endless stream of batches that resumes bit for bit from any position.
 
-All that is random in an epoch (order, crops, flips, squares) is drawn at its start, by a generator of the stream's own,
-and moved to the device once. So a step draws nothing and waits for nothing, the stream does not depend on the device or
-on the number of workers, and its state is the generator's at the start of the epoch and the number of batches since.
+Everything random in an epoch (order, crops, flips, squares) is drawn at its start, by the stream's own generator, and
+moved to the device once. So a step draws nothing and waits for nothing, the stream does not depend on the device or the
+number of workers, and its state is the generator's at the start of the epoch plus the number of batches since.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,19 +22,19 @@ STATE = ("generator", "epoch", "position", "images", "size")
 
 @dataclass(frozen=True)
 class _Plan:
-    """What was drawn for one epoch."""
+    """The random draws for one epoch."""
 
     order: Tensor
     draws: Draws  # on the device, entry i for the i-th image of the epoch
-    seed: int  # for datasets that draw for themselves
+    seed: int  # for datasets with random transforms
 
 
 class Batches(Iterator[tuple[Tensor, Tensor]]):
     """Batches of a part: `next(batches)` always works and gives (x, y) on the device, normalised, channels last.
 
-    `epoch` counts the epochs that are complete, `position` the batches since, `len` the batches in an epoch.
-    In-memory parts move to the device as a whole if they fit; lazy ones are read by `workers` processes. With `share`
-    (i, n), only the i-th of n pieces of every batch is given, as one of n processes takes it, which all draw the same.
+    `epoch` is the number of complete epochs, `position` the number of batches since, `len` the batches in an epoch.
+    In-memory parts move to the device as a whole if they fit; lazy parts are read by `workers` processes. With `share`
+    (i, n), one of n processes takes the i-th of n pieces of every batch; all of them make the same draws.
 
     >>> from idarts.data import CIFAR, load
     >>> batches = Batches(load("digits").train, 64, seed=1, augment=CIFAR)
@@ -42,10 +42,10 @@ class Batches(Iterator[tuple[Tensor, Tensor]]):
     >>> x.shape, y.shape, batches.epoch, batches.position, len(batches)
     (torch.Size([64, 1, 8, 8]), torch.Size([64]), 0, 1, 22)
     >>> state = batches.state_dict()
-    >>> there = next(batches)[0]
-    >>> again = Batches(load("digits").train, 64, augment=CIFAR)
-    >>> again.load_state_dict(state)
-    >>> torch.equal(next(again)[0], there)
+    >>> expected = next(batches)[0]
+    >>> resumed = Batches(load("digits").train, 64, augment=CIFAR)
+    >>> resumed.load_state_dict(state)
+    >>> torch.equal(next(resumed)[0], expected)
     True
     """
 
@@ -79,7 +79,7 @@ class Batches(Iterator[tuple[Tensor, Tensor]]):
         return whole + (rest > 0 and not self.drop_last)
 
     def __next__(self) -> tuple[Tensor, Tensor]:
-        plan = self._plan or self._begin()
+        plan = self._plan or self._start_epoch()
         pixels, labels, kept = next(self._incoming)
         here = slice(self.position * self.size, (self.position + 1) * self.size)
         draws = {name: self._piece(drawn[..., here]) for name, drawn in plan.draws.items()}
@@ -92,7 +92,7 @@ class Batches(Iterator[tuple[Tensor, Tensor]]):
         return render(pixels, self.augment, draws, self._scale, self._shift), labels
 
     def one_epoch(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """The batches up to the end of this epoch: all of them where none was taken yet.
+        """The batches up to the end of this epoch: all of them at its start.
 
         >>> from idarts.data import load
         >>> test = Batches(load("digits").test, 100, shuffle=False, drop_last=False)
@@ -104,23 +104,23 @@ class Batches(Iterator[tuple[Tensor, Tensor]]):
             yield next(self)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the stream stands: tensors and integers only. It costs a copy of five kilobytes."""
+        """The position of the stream, as tensors and integers. It costs a copy of five kilobytes."""
         values = (self._start.clone(), self.epoch, self.position, len(self.part), self.size)
         return dict(zip(STATE, values, strict=True))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state` was taken. The part and the settings must be the ones of then; numbers are checked."""
+        """Resume from a state. The part and the settings must be the same; their numbers are checked."""
         missing = [key for key in STATE if key not in state]
         if missing:
-            raise InputError(f"this is no state of a stream of batches: it lacks {', '.join(missing)}")
+            raise InputError(f"this is not the state of a stream of batches: it lacks {', '.join(missing)}")
         images, size, position = state["images"], state["size"], state["position"]
         if (images, size) != (len(self.part), self.size):
             raise InputError(
-                f"the state is of {images} images in batches of {size}, but this stream has {len(self.part)} images in "
+                f"the state has {images} images in batches of {size}, but this stream has {len(self.part)} images in "
                 f"batches of {self.size}; use the same data, split and batch size"
             )
         if not 0 <= position < len(self) or state["epoch"] < 0:
-            raise InputError(f"the state stands at batch {position} of an epoch of {len(self)}; it is damaged")
+            raise InputError(f"the state is at batch {position} of an epoch of {len(self)}; it is damaged")
         try:
             self._generator.set_state(state["generator"].cpu())
         except (RuntimeError, TypeError, AttributeError):
@@ -128,8 +128,8 @@ class Batches(Iterator[tuple[Tensor, Tensor]]):
         self.epoch, self.position = state["epoch"], position
         self._start, self._plan = self._generator.get_state(), None
 
-    def _begin(self) -> _Plan:
-        """Draw the epoch, and ask for its batches from the present position on."""
+    def _start_epoch(self) -> _Plan:
+        """Make the draws of the epoch, and request its batches from the current position on."""
         count, (_, height, width) = len(self.part), self.part.shape
         order = torch.randperm(count, generator=self._generator) if self.shuffle else torch.arange(count)
         draws = draw(self.augment, count, height, width, self._generator)
@@ -140,7 +140,7 @@ class Batches(Iterator[tuple[Tensor, Tensor]]):
         return self._plan
 
     def _piece(self, batch: Tensor) -> Tensor:
-        """What of a batch, along the last axis, is this stream's."""
+        """The piece of a batch, along the last axis, that belongs to this stream."""
         piece, pieces = self.share
         return batch if pieces == 1 else batch.tensor_split(pieces, dim=-1)[piece]
 

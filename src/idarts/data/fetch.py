@@ -1,4 +1,4 @@
-"""Where a stream's pixels come from: memory, or worker processes."""
+"""How a stream gets its pixels: from memory, or from worker processes."""
 
 import random
 import warnings
@@ -13,15 +13,15 @@ from torch.utils.data import DataLoader, Dataset
 from idarts.data.record import Images, LazyImages, Part
 from idarts.errors import InputError
 
-# Pixels (N, H, W, C) and labels, on the device, and where some images could not be read, the places of the others.
+# Pixels (N, H, W, C) and labels on the device; if some images were unreadable, the places of the others in the batch.
 Fetched: TypeAlias = tuple[Tensor, Tensor, Tensor | None]
-# From the indices of each batch to come, and the seed of the epoch.
+# Takes the indices of each batch to come, and the seed of the epoch.
 Fetch: TypeAlias = Callable[[Sequence[Tensor], int], Iterator[Fetched]]
-DEVICE_SHARE = 0.25  # of a device's free memory that one part may take
+DEVICE_SHARE = 0.25  # the share of a device's free memory that one part may take
 
 
 def fetch_from(part: Part, device: torch.device, workers: int) -> Fetch:
-    """How to get batches of a part onto a device.
+    """A function that gets batches of a part onto a device.
 
     >>> from idarts.data import load
     >>> fetch = fetch_from(load("digits").train, torch.device("cpu"), workers=0)
@@ -39,7 +39,7 @@ def _from_memory(part: Images, device: torch.device) -> Fetch:
         pixels, labels = pixels.to(device), labels.to(device)
 
     def fetch(chunks: Sequence[Tensor], _seed: int) -> Iterator[Fetched]:
-        # One transfer for the epoch; its pieces are views.
+        # One transfer for the whole epoch; its batches are views.
         order = torch.cat(list(chunks)).to(pixels.device)
         for chunk in order.split([len(chunk) for chunk in chunks]):
             yield _to(pixels.index_select(0, chunk), device), _to(labels.index_select(0, chunk), device), None
@@ -48,7 +48,7 @@ def _from_memory(part: Images, device: torch.device) -> Fetch:
 
 
 def _from_workers(part: LazyImages, device: torch.device, workers: int) -> Fetch:
-    """One loader for all epochs, so that its workers stay; what they read next is put into its list of batches."""
+    """One loader for all epochs, so that its workers stay; each epoch replaces its list of batches."""
     upcoming: list[list[tuple[int, int]]] = []
     loader: DataLoader[Any] = DataLoader(
         _Seeded(part.dataset),
@@ -56,7 +56,7 @@ def _from_workers(part: LazyImages, device: torch.device, workers: int) -> Fetch
         num_workers=workers,
         collate_fn=_stack,
         persistent_workers=workers > 0,
-        generator=torch.Generator(),  # its own, or it would draw from the global one
+        generator=torch.Generator(),  # otherwise it draws from the global one
     )
 
     damaged: set[str] = set()
@@ -74,7 +74,7 @@ def _from_workers(part: LazyImages, device: torch.device, workers: int) -> Fetch
 
 
 def _count(errors: list[str], damaged: set[str], part: LazyImages, left: int) -> None:
-    """Warn when the first damaged image is met, stop when they are too many."""
+    """Warn about the first damaged image, and stop when there are too many."""
     if not damaged and part.unreadable:
         warnings.warn(f"{errors[0]}; it is left out, and so are others up to {part.unreadable:.0%}", stacklevel=2)
     damaged.update(errors)
@@ -84,10 +84,10 @@ def _count(errors: list[str], damaged: set[str], part: LazyImages, left: int) ->
 
 
 class _Seeded(Dataset[Tensor | str]):
-    """Gives every item a seed of its own, so that random transforms do not depend on which worker runs them, nor when.
+    """Seeds every item separately, so that random transforms do not depend on which worker runs them, and when.
 
-    The generators of the process are put back: without workers it is the caller's. What is wrong with an item comes as
-    text, because an error from a worker would arrive with a traceback in its message.
+    The generators of the process are restored, because without workers it is the caller's process. An item that cannot
+    be read comes as the text of its error, because an error from a worker has a traceback in its message.
     """
 
     def __init__(self, dataset: Dataset[Tensor]) -> None:
@@ -111,7 +111,7 @@ class _Seeded(Dataset[Tensor | str]):
 
 
 def _stack(items: list[Tensor | str]) -> tuple[Tensor, Tensor, list[str]]:
-    """Pixels, the places in the batch that they stand for, and what was wrong with the others."""
+    """Pixels, their places in the batch, and the errors of the others."""
     images = {place: item.permute(1, 2, 0) for place, item in enumerate(items) if isinstance(item, Tensor)}
     pixels = torch.stack(list(images.values())) if images else torch.empty(0)
     return pixels, torch.tensor(list(images), dtype=torch.int64), [item for item in items if isinstance(item, str)]
@@ -125,7 +125,7 @@ def _fits(pixels: Tensor, device: torch.device) -> bool:
 
 
 def _to(tensor: Tensor, device: torch.device) -> Tensor:
-    """Without waiting for the device: only pinned memory can be copied while the host goes on."""
+    """Copy without waiting for the device, which needs pinned memory."""
     if tensor.device == device or device.type != "cuda" or tensor.is_cuda:
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)

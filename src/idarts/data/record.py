@@ -1,4 +1,4 @@
-"""What every source becomes: parts (images and labels) and the data set they belong to."""
+"""A data set and its parts: what every source becomes."""
 
 import hashlib
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ Statistics: TypeAlias = tuple[float, ...]  # one number per channel, on the scal
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """A part of a data set that lies in memory: train, valid or test."""
+    """A part of a data set in memory: train, valid or test."""
 
     images: Tensor  # uint8 (N, C, H, W)
     labels: Tensor  # int64 (N,)
     mean: Statistics
     std: Statistics
-    indices: Tensor | None = None  # where its images stood in the part it was taken from; None: it is a whole
-    rule: Mapping[str, Any] = field(default_factory=dict)  # how it was taken, as JSON types
+    indices: Tensor | None = None  # of its images in the part that it was taken from; None for a whole part
+    rule: Mapping[str, Any] = field(default_factory=dict)  # how it was taken from that part, as JSON types
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -35,14 +35,14 @@ class Images:
 
 @dataclass(frozen=True, eq=False)
 class LazyImages:
-    """A part that is read while it is used. `dataset[i]` is an image, a uint8 tensor of `shape`; labels are known."""
+    """A part that is read during use. `dataset[i]` is an image, a uint8 tensor of `shape`."""
 
     dataset: Dataset[Tensor]
     labels: Tensor
     shape: tuple[int, int, int]
     mean: Statistics
     std: Statistics
-    unreadable: float = 0.0  # share of the images that may turn out to be damaged; they are left out of their batches
+    unreadable: float = 0.0  # share of the images that may be damaged; batches leave them out
     indices: Tensor | None = None
     rule: Mapping[str, Any] = field(default_factory=dict)
 
@@ -56,7 +56,7 @@ SomePart = TypeVar("SomePart", bound=Part)
 
 @dataclass(frozen=True, eq=False)
 class ImageData:
-    """A data set to search on. `valid` is there only where the source has its own; `split` makes one of `train`."""
+    """A data set. `valid` is None unless the source has its own validation images; `split` takes some from `train`."""
 
     train: Part
     test: Part | None
@@ -74,7 +74,7 @@ class ImageData:
         return self.train.std
 
     def describe(self, **parts: Part) -> dict[str, Any]:
-        """All that a run should record of its data, as JSON types; `parts` are those the run made itself.
+        """Everything that a run records about its data, as JSON types; `parts` are those that the run made.
 
         >>> from idarts.data import load, split
         >>> digits = load("digits")
@@ -83,8 +83,8 @@ class ImageData:
         >>> record["source"], record["image"], record["parts"]["valid"]["size"], record["parts"]["valid"]["rule"]
         ('digits', [1, 8, 8], 719, {'split': 0.5, 'seed': 3, 'part': 1})
         """
-        own = {"train": self.train, "valid": self.valid, "test": self.test}
-        every = {name: part for name, part in {**own, **parts}.items() if part is not None}
+        given = {"train": self.train, "valid": self.valid, "test": self.test}
+        every = {name: part for name, part in {**given, **parts}.items() if part is not None}
         return {
             "source": self.source,
             "classes": list(self.classes),
@@ -97,7 +97,7 @@ class ImageData:
 
 
 def take(part: SomePart, indices: Tensor, rule: Mapping[str, Any]) -> SomePart:
-    """The images at `indices` as a part of its own.
+    """The images at `indices` as a new part.
 
     >>> from idarts.data import load
     >>> few = take(load("digits").train, torch.tensor([5, 7]), {"why": "an example"})
@@ -106,20 +106,20 @@ def take(part: SomePart, indices: Tensor, rule: Mapping[str, Any]) -> SomePart:
     """
     labels = part.labels[indices]
     if isinstance(part, Images):
-        # Index in the order in which the pixels lie: one memory copy per image.
+        # Index in the order of the pixels in memory: one copy per image.
         pixels = part.images.permute(0, 2, 3, 1)[indices].permute(0, 3, 1, 2)
         return replace(part, images=pixels, labels=labels, indices=indices, rule=rule)
     return replace(part, dataset=Subset(part.dataset, indices.tolist()), labels=labels, indices=indices, rule=rule)
 
 
 def _describe_part(part: Part, classes: int) -> dict[str, Any]:
-    """The indices themselves would be most of a run's record: rule and seed make them again, the digest proves it."""
-    found: dict[str, Any] = {
+    """The indices would be most of a run's record. Rule and seed give them again, and the digest proves it."""
+    facts: dict[str, Any] = {
         "size": len(part),
         "per_class": torch.bincount(part.labels, minlength=classes).tolist(),
         "in_memory": isinstance(part, Images),
     }
     if part.indices is not None:
         digest = hashlib.sha256(part.indices.to(torch.int64).numpy().tobytes()).hexdigest()
-        found |= {"rule": dict(part.rule), "indices_sha256": digest}
-    return found
+        facts |= {"rule": dict(part.rule), "indices_sha256": digest}
+    return facts

@@ -1,4 +1,4 @@
-"""Where files are looked for: the folder a person names, or the one in IDARTS_DATA."""
+"""The data root: the folder that a person names, or the one in IDARTS_DATA."""
 
 import os
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ def locate(
     expected: str,
     fallback: Sequence[str] = (),
 ) -> Path:
-    """The first file or folder that fits one of `patterns` (globs), in the root or in the `fallback` folders.
+    """The first file or folder that matches one of `patterns` (globs), in the root or in the `fallback` folders.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -26,18 +26,18 @@ def locate(
     """
     named = root if root is not None else os.environ.get(VARIABLE)
     if named is not None and not Path(named).is_dir():
-        raise InputError(f"the data root {named} is no folder; name the right one with --data-root or {VARIABLE}")
+        raise InputError(f"the data root {named} does not exist; correct --data-root or {VARIABLE}")
     folders = [Path(named)] if named is not None else []
     for folder in [*folders, *map(Path, fallback)]:
         for pattern in patterns:
-            found = sorted(folder.glob(pattern))
-            if len(found) > 1:
-                names = ", ".join(file.name for file in found[:4])
+            files = sorted(folder.glob(pattern))
+            if len(files) > 1:
+                names = ", ".join(file.name for file in files[:4])
                 raise InputError(f"{folder} holds several files for {what} ({names}); name one with npz:PATH")
-            if found:
-                return found[0]
+            if files:
+                return files[0]
     if named is None:
         raise InputError(
-            f"{what} needs its files: name their folder with --data-root or {VARIABLE}; expected there: {expected}"
+            f"{what} needs its files; give their folder with --data-root or {VARIABLE}; expected there: {expected}"
         )
-    raise InputError(f"{what} was not found in {named}; expected there: {expected}")
+    raise InputError(f"{what} is not in {named}; expected there: {expected}")

@@ -1,24 +1,43 @@
-"""Any torch `Dataset` of (image, label) pairs as ours."""
+"""Any torch `Dataset` of pairs (image, label) as raw parts."""
 
-from collections.abc import Sized
+import sys
+from collections.abc import Mapping, Sized
 from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset, Subset
 
-from idarts.data.arrays import Layout, as_images, resize
+from idarts.data.arrays import as_images, resize
 from idarts.data.pictures import to_tensor
+from idarts.data.raw import Layout, Options, Raw, Reader
 from idarts.errors import InputError
 
+TRIES = 256  # readings of a pair of items that show a transform which happens once in a hundred times
 
-class DatasetImages(Dataset[Tensor]):
+
+def from_datasets(datasets: Mapping[str, Dataset[Any]], options: Options) -> Raw:
+    """Raw parts that read the items of the datasets, and the classes that the training set names.
+
+    >>> from torch.utils.data import TensorDataset
+    >>> raw = from_datasets({"train": TensorDataset(torch.zeros(3, 1, 2, 2), torch.tensor([2, 0, 1]))}, Options())
+    >>> raw.parts["train"][0].size(Options())
+    12
+    """
+    for part, dataset in datasets.items():
+        length(dataset, part)
+    parts = {
+        part: (DatasetImages(dataset, part, options.image, options.layout), None) for part, dataset in datasets.items()
+    }
+    return Raw(parts, tuple(map(str, getattr(datasets["train"], "classes", None) or ())) or None)
+
+
+class DatasetImages(Dataset[Tensor], Reader):
     """The images of a dataset of pairs, as uint8 (C, H, W)."""
 
     def __init__(self, dataset: Dataset[Any], where: str, size: int | None, layout: Layout = "auto") -> None:
-        self.dataset, self.where, self.size, self.layout = dataset, where, size, layout
+        self.dataset, self.where, self.side, self.layout = dataset, where, size, layout
         self.shape: torch.Size | None = None
         self.shape = self[0].shape
 
@@ -28,13 +47,33 @@ class DatasetImages(Dataset[Tensor]):
     def __getitem__(self, index: int) -> Tensor:
         return self.pair(index)[0]
 
+    def size(self, _options: Options) -> int:
+        return len(self) * self[0].numel()
+
+    def is_random(self) -> bool:
+        return any(not torch.equal(self[i], self[i]) for i in range(min(TRIES, len(self))))
+
+    def read(self, _options: Options) -> tuple[Tensor, list[Any]]:
+        """Every item is read once."""
+        shape = self[0].permute(1, 2, 0).shape
+        pixels = torch.empty((len(self), *shape), dtype=torch.uint8)
+        labels = []
+        for index in range(len(self)):
+            image, label = self.pair(index)
+            pixels[index] = image.permute(1, 2, 0)
+            labels.append(label)
+        return pixels.permute(0, 3, 1, 2), labels
+
+    def open(self, _options: Options) -> tuple[Dataset[Tensor], Any]:
+        return self, labels_of(self.dataset, self.where)
+
     def pair(self, index: int) -> tuple[Tensor, Any]:
         item, label = _pair(self.dataset, index, self.where)
-        image = as_uint8(item, f"{self.where}[{index}]", self.size, self.layout)
+        image = as_uint8(item, f"{self.where}[{index}]", self.side, self.layout)
         if self.shape is not None and image.shape != self.shape:
             raise InputError(
                 f"{self.where}[{index}] has shape {tuple(image.shape)}, but the first image {tuple(self.shape)}; "
-                "give image=SIZE to bring all to one size"
+                "give image=SIZE to resize all of them"
             )
         return image, _label(label)
 
@@ -48,7 +87,8 @@ def as_uint8(image: Any, where: str, size: int | None = None, layout: Layout = "
     Traceback (most recent call last):
     idarts.errors.InputError: train[0]: pixels range from ..., expected 0 to 1; give raw images, not normalised ones...
     """
-    if isinstance(image, Image.Image):
+    pillow = sys.modules.get("PIL.Image")  # there can be no image of Pillow before Pillow is imported
+    if pillow is not None and isinstance(image, pillow.Image):
         return to_tensor(image, size)
     if not isinstance(image, Tensor | np.ndarray):
         raise InputError(f"{where} is {type(image).__name__}, expected a Pillow image, an array or a tensor")
@@ -58,7 +98,7 @@ def as_uint8(image: Any, where: str, size: int | None = None, layout: Layout = "
 
 
 def labels_of(dataset: Dataset[Any], where: str) -> Any:
-    """The labels of a dataset: what it says itself (`targets`, as torchvision does), else by reading every item.
+    """The labels of a dataset: its `targets`, as torchvision has them, else from reading every item.
 
     >>> from torch.utils.data import TensorDataset
     >>> labels_of(TensorDataset(torch.zeros(3, 1, 2, 2), torch.tensor([2, 0, 1])), "train")
@@ -70,28 +110,8 @@ def labels_of(dataset: Dataset[Any], where: str) -> Any:
     return [_label(_pair(dataset, i, where)[1]) for i in range(length(dataset, where))]
 
 
-def read_dataset(images: DatasetImages) -> tuple[Tensor, list[Any]]:
-    """All images (N, C, H, W) and labels of a dataset in memory, each item read once."""
-    shape = images[0].permute(1, 2, 0).shape
-    pixels = torch.empty((len(images), *shape), dtype=torch.uint8)
-    labels = []
-    for index in range(len(images)):
-        image, label = images.pair(index)
-        pixels[index] = image.permute(1, 2, 0)
-        labels.append(label)
-    return pixels.permute(0, 3, 1, 2), labels
-
-
-def is_random(images: DatasetImages, tries: int = 256) -> bool:
-    """Whether reading an item twice gives two images: then its transforms are random and must run every epoch.
-
-    So many tries find a transform that happens once in a hundred times, but for one case in a hundred.
-    """
-    return any(not torch.equal(images[i], images[i]) for i in range(min(tries, len(images))))
-
-
 def length(dataset: Any, where: str) -> int:
-    """How many items a dataset has; one without an end cannot be used.
+    """The number of items in a dataset, which must be finite.
 
     >>> length([1, 2], "train")
     2
@@ -107,7 +127,7 @@ def _targets(dataset: Dataset[Any]) -> Any:
     if isinstance(dataset, Subset):
         whole = _targets(dataset.dataset)
         return None if whole is None else [_label(whole[i]) for i in dataset.indices]
-    # torchvision applies target_transform on reading only, so then the list is not what comes out.
+    # torchvision applies target_transform only on reading, so the list would be wrong.
     return getattr(dataset, "targets", None) if getattr(dataset, "target_transform", None) is None else None
 
 

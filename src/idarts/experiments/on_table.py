@@ -12,7 +12,7 @@ from random import Random
 from idarts.arch import Architecture, nas_bench_201
 from idarts.arch.rules import NAS_BENCH_201_OPS
 from idarts.arch.sampling import sample
-from idarts.tables import Table
+from idarts.tables import RowTable
 
 SECONDS = 12_000.0
 EPOCHS, ALL_EPOCHS = 12, 200
@@ -30,7 +30,7 @@ class Trial:
     cost: float
 
 
-def looking(table: Table, dataset: str = "cifar10") -> Look:
+def looking(table: RowTable, dataset: str = "cifar10") -> Look:
     """Short trainings where the table has them, else full ones."""
 
     def look(architecture: Architecture) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from idarts.searching.run import SearchResult, run_search
 from idarts.searching.settings import RunConfig
 from idarts.searching.task import Task
 from idarts.spaces import Space, Supernet
-from idarts.tables import Table, find
+from idarts.tables import find
 
 _DATA = ("data", "data_root", "image")  # settings that describe data by name
 _SIZES = ("device", "depth", "channels")  # settings that describe a supernet to be built
@@ -36,7 +36,7 @@ def search(
     overwrite: bool = False,
     on_round: Callable[[Round, Search], None] | None = None,
     on_message: Callable[[str], None] | None = None,
-    table: Table | None = None,
+    table: Any = None,
     watch: Callable[[Round, Search], None] | None = None,
     **settings: Any,
 ) -> SearchResult:
@@ -53,7 +53,7 @@ def search(
         overwrite: replace the run in the folder.
         on_round: called after every round with the round and the search.
         on_message: receives status messages outside rounds, e.g. during warm-up and selection.
-        table: true accuracies to show while searching; no step reads them.
+        table: an object whose `query(architecture)` gives true accuracies, to be shown; no step reads them.
         watch: deprecated name of `on_round`.
         settings: all settings of `idarts search`, groups as dicts: `rounds=50, alpha={"rate": 0.01}`. A part is a name
             or your own object: `relaxation=my_function`, `hypergradient={"method": MyEstimator}`. Images are cropped
@@ -78,7 +78,7 @@ def search(
     base = change(RunConfig(space=_name(space), data="python", augment=False), METHODS[method])
     config = change(base, {**adopt_parts(RunConfig, settings), "method": method})
     folder = Path(out) if out is not None else Path("runs", f"{config.space}-{method}-{config.seed}")
-    shown = table or find(config.space, config.tables)
+    shown = find(config.space, table if table is not None else config.tables)
 
     def start() -> tuple[Task, dict[str, Any]]:
         parts = given_parts(space, train, valid, config)

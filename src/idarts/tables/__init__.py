@@ -1,24 +1,41 @@
-"""True accuracies from benchmark tables, offline and in milliseconds: NAS-Bench-201, NAS-Bench-101, NAS-Bench-1Shot1.
+"""True accuracies of architectures from benchmark tables, offline and in milliseconds.
 
->>> from idarts.tables import find
->>> find("darts") is None  # no benchmark holds that space
+>>> from idarts.tables import TABLES, find
+>>> "nas-bench-201" in TABLES
 True
+>>> find("darts") is None  # no table covers that space
+True
+
+One table is one module or folder here, which adds itself to `TABLES` under the names of the spaces that it covers.
 """
 
-from typing import TYPE_CHECKING, Any
+from idarts.tables.lookup import NoTableError, Rank, RowTable, Table
+from idarts.tables.registry import (
+    TABLES,
+    Benchmark,
+    Progress,
+    benchmarks,
+    find,
+    import_table,
+    importable_files,
+    load_typed,
+    row_table,
+    table,
+)
 
-from idarts.tables.lookup import Rank, Table
-from idarts.tables.opening import BENCHMARKS, find, table
-
-if TYPE_CHECKING:
-    from idarts.tables.importing import import_table
-
-__all__ = ["BENCHMARKS", "Rank", "Table", "find", "import_table", "table"]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "import_table":  # needs numpy, which takes longer to import than a look-up may
-        from idarts.tables.importing import import_table  # noqa: PLC0415
-
-        return import_table
-    raise AttributeError(f"module 'idarts.tables' has no attribute {name!r}")
+__all__ = [
+    "TABLES",
+    "Benchmark",
+    "NoTableError",
+    "Progress",
+    "Rank",
+    "RowTable",
+    "Table",
+    "benchmarks",
+    "find",
+    "import_table",
+    "importable_files",
+    "load_typed",
+    "row_table",
+    "table",
+]

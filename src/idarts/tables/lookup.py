@@ -1,15 +1,19 @@
-"""What a benchmark's table answers: an architecture's accuracies, the best ones, an architecture's rank."""
+"""What a table answers: accuracies of architectures and, if it has rows, ranks and the best ones."""
 
 import heapq
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import isnan
 from operator import eq
 from typing import Any, NamedTuple
 
 from idarts.errors import InputError
-from idarts.tables.columns import Columns
+from idarts.tables.storage.columns import Columns
+
+
+class NoTableError(InputError):
+    """The files of a table are missing. Damaged files raise a plain InputError."""
 
 
 class Rank(NamedTuple):
@@ -24,10 +28,38 @@ class Rank(NamedTuple):
 
 
 class Table(ABC):
-    """A benchmark's true accuracies, in percent. An architecture may come in any form that `idarts.arch.parse` reads.
+    """Answers for the architectures of a space, in any form that `idarts.arch.parse` reads.
 
-    Nothing but the columns that an answer needs is read, and each only once.
+    One method is enough for a new table. Accuracies are in percent, as one group or one group for each data set:
+
+    >>> class Constant(Table):
+    ...     def query(self, architecture):
+    ...         return {"architecture": architecture, "cifar10": {"valid": 90.0, "test": 89.5}}
+    >>> Constant().accuracy("anything")
+    89.5
     """
+
+    benchmark: str = ""  # the name under which it was opened
+
+    @abstractmethod
+    def query(self, architecture: Any) -> dict[str, Any]:
+        """The accuracies of an architecture after full training: what `idarts table query --json` prints."""
+
+    def accuracy(self, architecture: Any, dataset: str = "cifar10", split: str = "test") -> float:
+        """One accuracy in percent."""
+        answer = self.query(architecture)
+        group = answer.get(dataset, answer)
+        value = group.get(split) if isinstance(group, Mapping) else None
+        if value is None:
+            raise InputError(f"the table {self.benchmark} has no {split} accuracy on {dataset} for this architecture")
+        return float(value)
+
+    def check(self) -> None:  # noqa: B027 (a table may have nothing to check)
+        """Raise an InputError if the files of the table are damaged."""
+
+
+class RowTable(Table):
+    """A table with one row for each architecture. It reads only the columns that an answer needs, each once."""
 
     _scale = 1  # from a stored accuracy to percent
     _needed: frozenset[str]  # columns
@@ -40,21 +72,19 @@ class Table(ABC):
         self.columns = columns
 
     def query(self, architecture: Any) -> dict[str, Any]:
-        """Name and accuracies of an architecture after full training: what `idarts table query --json` prints."""
         return self._answer(self.row(architecture))
 
     @abstractmethod
     def details(self, architecture: Any) -> dict[str, Any]:
-        """As `query`, and all else the table has: shorter trainings, parameters, FLOPs, latency, training time."""
+        """`query` plus everything else in the table: shorter trainings, parameters, FLOPs, latency, training time."""
 
     @property
     @abstractmethod
     def splits(self) -> dict[str, tuple[str, ...]]:
-        """Data sets, and of each the splits whose accuracy the table has."""
+        """The splits with an accuracy, by data set."""
 
     def accuracy(self, architecture: Any, dataset: str = "cifar10", split: str = "test") -> float:
-        """One accuracy in percent."""
-        return float(f"{self._scale * self._known(architecture, dataset, split):.7g}")
+        return float(f"{self._scale * self._value(architecture, dataset, split):.7g}")
 
     def best(self, dataset: str = "cifar10", split: str = "test") -> dict[str, Any]:
         """The answer of `query` for the best architecture."""
@@ -69,15 +99,18 @@ class Table(ABC):
         return [self._answer(row) for row in heapq.nlargest(number, known, key=values.__getitem__)]
 
     def rank(self, architecture: Any, dataset: str = "cifar10", split: str = "test") -> Rank:
-        """An architecture's place among all of the benchmark."""
-        value = self._known(architecture, dataset, split)
+        """The place of an architecture among all rows."""
+        value = self._value(architecture, dataset, split)
         values = self._values(dataset, split)
         others = [values[row] for row in self._rows()]
-        return Rank(1 + sum(map(value.__lt__, others)), sum(map(eq, others, others)))  # an unknown one equals nothing
+        return Rank(1 + sum(map(value.__lt__, others)), sum(map(eq, others, others)))  # NaN equals nothing
+
+    def check(self) -> None:
+        self.columns.check()
 
     @abstractmethod
     def row(self, architecture: Any) -> int:
-        """Where in the columns an architecture stands."""
+        """The row of an architecture."""
 
     @abstractmethod
     def _answer(self, row: int) -> dict[str, Any]:
@@ -85,13 +118,13 @@ class Table(ABC):
 
     @abstractmethod
     def _rows(self) -> Iterable[int]:
-        """All rows of the benchmark."""
+        """All rows that belong to the benchmark."""
 
     @abstractmethod
     def _column(self, dataset: str, split: str) -> str:
-        """The column that holds an accuracy."""
+        """The name of the column with an accuracy."""
 
-    def _known(self, architecture: Any, dataset: str, split: str) -> float:
+    def _value(self, architecture: Any, dataset: str, split: str) -> float:
         values, row = self._values(dataset, split), self.row(architecture)
         if isnan(values[row]):
             raise InputError(f"the table {self.columns.file} has no {split} accuracy on {dataset} for row {row}")
@@ -108,7 +141,7 @@ class Table(ABC):
 
 
 def decimal(value: float) -> float | None:
-    """A stored single-precision number as the short decimal that it stands for; None where it is not known.
+    """The short decimal that a single-precision number stands for; None for NaN, which marks a missing value.
 
     >>> decimal(91.60666656494140625), decimal(float("nan"))
     (91.60667, None)

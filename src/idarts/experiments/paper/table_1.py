@@ -14,7 +14,7 @@ from idarts.experiments.paper.published import COLUMNS, DATASETS, SPLITS, TABLE_
 from idarts.experiments.searches import COST, NAS_BENCH_201, accuracies, cost, found_cell, search_jobs
 from idarts.experiments.store import Row
 from idarts.searching.settings import config
-from idarts.tables import Table, table
+from idarts.tables import RowTable, row_table
 
 ON_TABLE = {"random-search": on_table.random_search, "regularised-evolution": on_table.regularised_evolution}
 SEARCHES = ("enas", "random-nas", "setn", "gdas", "darts-first-order", "darts", "idarts")
@@ -31,7 +31,7 @@ HEADER = (
 
 
 def _jobs(request: Request) -> Iterable[Job]:
-    found = table(NAS_BENCH_201, request.tables)
+    found = row_table(NAS_BENCH_201, request.tables)
     methods = request.methods or METHODS
     for name in methods:
         require_known("row", name, METHODS)
@@ -47,7 +47,7 @@ def _jobs(request: Request) -> Iterable[Job]:
             yield Job("optimal", {}, lambda: [_optimal(found)])
 
 
-def _rows(found: Table, method: str) -> Any:
+def _rows(found: RowTable, method: str) -> Any:
     def rows(result: dict[str, Any], _: Path, seed: int) -> Sequence[Row]:
         cell = found_cell(result)
         known = accuracies(found, cell)
@@ -58,7 +58,7 @@ def _rows(found: Table, method: str) -> Any:
     return rows
 
 
-def _on_table(found: Table, method: str, seed: int) -> Job:
+def _on_table(found: RowTable, method: str, seed: int) -> Job:
     def measure() -> Sequence[Row]:
         trials = ON_TABLE[method](on_table.looking(found), Random(seed), on_table.SECONDS)
         cell = on_table.best(trials).architecture
@@ -68,7 +68,7 @@ def _on_table(found: Table, method: str, seed: int) -> Job:
     return Job(f"{method}-{seed}", {"budget": on_table.SECONDS}, measure)
 
 
-def _optimal(found: Table) -> Row:
+def _optimal(found: RowTable) -> Row:
     """The largest value of every column, each of a cell of its own."""
     best = {(name, split): found.best(name, split)[name][split] for name in DATASETS for split in SPLITS}
     return {"method": "optimal", **{f"{name}_{split}": value for (name, split), value in best.items()}}

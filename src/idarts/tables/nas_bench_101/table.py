@@ -1,4 +1,4 @@
-"""NAS-Bench-101, and NAS-Bench-1Shot1 as views of it: rows are sorted by the official fingerprint."""
+"""The table of NAS-Bench-101, sorted by the official fingerprint, and its views for NAS-Bench-1Shot1."""
 
 import re
 from bisect import bisect_left
@@ -8,19 +8,19 @@ from typing import Any
 from idarts.arch import Architecture, nas_bench_1shot1, nas_bench_101, parse
 from idarts.arch.rules import NAS_BENCH_1SHOT1_PARENTS, NAS_BENCH_101_OPS
 from idarts.errors import InputError
-from idarts.tables.columns import Columns
-from idarts.tables.lookup import Table, decimal
+from idarts.tables.lookup import RowTable, decimal
+from idarts.tables.storage.columns import Columns
 
 NAME = nas_bench_101.SPACE
 SIZE = 423_624
-EPOCHS = (4, 12, 36, 108)  # a table has columns for some of them, and for 108 always
-# The columns of a training length: one of these and the epochs. Accuracies are means over seeds, as fractions.
+EPOCHS = (4, 12, 36, 108)  # a table always has columns for 108, and may have some for the others
+# Columns: one of these and the epochs. Accuracies are means over seeds, as fractions.
 MEASURED = ("valid", "test", "train", "train_time")
-# Columns of a cell: hash_high and hash_low (both halves of the fingerprint), vertices, edges (bit x + y(y-1)/2 for the
-# edge x→y), ops (those of the inner vertices as digits of base 3, vertex 1 first), params, spaces (bit v: in 1Shot1's
-# space S(v+1)).
+# More columns: hash_high and hash_low (the halves of the fingerprint), vertices, edges (bit x + y(y-1)/2 for the edge
+# x→y), ops (the operations of the inner vertices as digits in base 3, vertex 1 first), params, spaces (bit v: the cell
+# is in the space S(v+1) of 1Shot1).
 VARIANTS = tuple(NAS_BENCH_1SHOT1_PARENTS)
-VIEWS = {
+VIEWS = {  # name → the bits of `spaces` of which a row needs one; 0 for all rows
     NAME: 0,
     nas_bench_1shot1.SPACE: (1 << len(VARIANTS)) - 1,
     **{f"{nas_bench_1shot1.SPACE}-{variant.lower()}": 1 << bit for bit, variant in enumerate(VARIANTS)},
@@ -28,8 +28,8 @@ VIEWS = {
 _HASH = re.compile(r"[0-9a-f]{32}", re.IGNORECASE)
 
 
-class Table101(Table):
-    """Accuracies on CIFAR-10 after 108 epochs; `benchmark` may limit it to the spaces of 1Shot1."""
+class Table101(RowTable):
+    """Accuracies on CIFAR-10 after 108 epochs. `benchmark` names a view: all cells, or those of spaces of 1Shot1."""
 
     _scale = 100
     _needed = frozenset(("hash_high", "hash_low", "vertices", "edges", "ops", "params", "spaces", "test_108"))
@@ -43,8 +43,8 @@ class Table101(Table):
         return {"cifar10": tuple(split for split in ("valid", "test") if f"{split}_108" in self.columns)}
 
     def details(self, architecture: Any) -> dict[str, Any]:
-        """As `query`; and for each training length that was imported (4, 12, 36, 108 epochs) the accuracies `valid`,
-        `test`, `train` and `train_time` in seconds, means over three seeds. None is what the file did not have.
+        """`query` plus, for each imported training length (4, 12, 36, 108 epochs), the accuracies `valid`, `test`,
+        `train` and the seconds `train_time`, as means over three seeds. A value is None if the file does not have it.
         """
         row = self.row(architecture)
         return {
@@ -61,14 +61,14 @@ class Table101(Table):
             fingerprint = architecture.strip().lower()
         else:
             fingerprint = nas_bench_101.fingerprint(_as_101(parse(architecture)))
-        row = self._find(fingerprint)
+        row = self._row_of(fingerprint)
         if row is None:
             raise InputError(f"the table {self.columns.file} has no cell {fingerprint}")
         if self._mask and not self.columns["spaces"][row] & self._mask:
             raise InputError(f"the cell {fingerprint} is in nas-bench-101, but not in {self.benchmark}")
         return row
 
-    def _find(self, fingerprint: str) -> int | None:
+    def _row_of(self, fingerprint: str) -> int | None:
         high, low = int(fingerprint[:16], 16), int(fingerprint[16:], 16)
         highs, lows = self.columns["hash_high"], self.columns["hash_low"]
         row = bisect_left(highs, high)
@@ -81,7 +81,7 @@ class Table101(Table):
     def _answer(self, row: int) -> dict[str, Any]:
         columns = self.columns
         matrix, ops = nas_bench_101.to_matrix(
-            nas_bench_101.from_matrix(*unpacked(columns["vertices"][row], columns["edges"][row], columns["ops"][row]))
+            nas_bench_101.from_matrix(*unpack(columns["vertices"][row], columns["edges"][row], columns["ops"][row]))
         )
         return {
             "hash": f"{columns['hash_high'][row]:016x}{columns['hash_low'][row]:016x}",
@@ -109,11 +109,16 @@ class Table101(Table):
 
 
 def _as_101(architecture: Architecture) -> Architecture:
-    shared = architecture.space == nas_bench_1shot1.SPACE
-    return nas_bench_1shot1.to_nas_bench_101(architecture) if shared else architecture
+    is_view = architecture.space == nas_bench_1shot1.SPACE
+    return nas_bench_1shot1.to_nas_bench_101(architecture) if is_view else architecture
 
 
-def unpacked(vertices: int, edges: int, ops: int) -> tuple[list[list[int]], list[str]]:
+def unpack(vertices: int, edges: int, ops: int) -> tuple[list[list[int]], list[str]]:
+    """The adjacency matrix and the inner operations of a cell, from its columns.
+
+    >>> unpack(3, 0b101, 2)
+    ([[0, 1, 0], [0, 0, 1], [0, 0, 0]], ['maxpool3x3'])
+    """
     matrix = [
         [int(source < target and edges >> source + target * (target - 1) // 2 & 1) for target in range(vertices)]
         for source in range(vertices)

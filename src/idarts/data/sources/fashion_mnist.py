@@ -9,37 +9,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idarts.data.npz import from_npz
 from idarts.data.raw import Raw
 from idarts.data.roots import locate
+from idarts.data.sources import SOURCES, Root, Source
+from idarts.data.sources.npz import from_npz
 from idarts.errors import InputError
 
 CLASSES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
-DEBIAN = "/usr/share/datasets"  # of the package dataset-fashion-mnist
+DEBIAN = "/usr/share/datasets"  # the folder of the package dataset-fashion-mnist
+_NAME = "fashion-mnist"
 _FOLDERS = ("", "fashion-mnist/", "fashion_mnist/", "FashionMNIST/raw/")
 _FILES = {"train": "train", "test": "t10k"}
+_EXPECTED = (
+    "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte "
+    "(.gz or not), or fashion-mnist.npz; Debian's package dataset-fashion-mnist is used without a data root"
+)
 
 
-def from_fashion_mnist(root: "str | Path | None") -> Raw:
-    """The official data set, from whichever form of it lies in the root, else from Debian's package.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     from_fashion_mnist(f"{folder}/no")
-    Traceback (most recent call last):
-    idarts.errors.InputError: the data root ... is no folder; name the right one with --data-root or IDARTS_DATA
-    """
-    expected = (
-        "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte "
-        "(.gz or not), or fashion-mnist.npz; Debian's package dataset-fashion-mnist is found by itself"
-    )
-    archives = ["fashion-mnist.npz", "fashion_mnist.npz", "fashion[-_]mnist*.npz"]
-    images = [f"{folder}train-images-idx3-ubyte{end}" for folder in _FOLDERS for end in ("", ".gz")]
-    found = locate([*images, *archives], root, "fashion-mnist", expected, fallback=[DEBIAN])
-    if found.suffix == ".npz":
-        raw = from_npz(found)
+def _read(_path: str, root: Root) -> Raw:
+    file = _locate(root)
+    if file.suffix == ".npz":
+        raw = from_npz(file)
         return Raw(raw.parts, raw.classes or CLASSES)
-    return Raw({part: _pair(found.parent, prefix) for part, prefix in _FILES.items()}, CLASSES)
+    return Raw({part: _pair(file.parent, prefix) for part, prefix in _FILES.items()}, CLASSES)
+
+
+def _locate(root: Root = None) -> Path:
+    images = [f"{folder}train-images-idx3-ubyte{end}" for folder in _FOLDERS for end in ("", ".gz")]
+    archives = ["fashion-mnist.npz", "fashion_mnist.npz", "fashion[-_]mnist*.npz"]
+    return locate([*images, *archives], root, _NAME, _EXPECTED, fallback=[DEBIAN])
 
 
 def read_idx(file: Path) -> NDArray[Any]:
@@ -57,14 +55,16 @@ def read_idx(file: Path) -> NDArray[Any]:
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{file} cannot be read ({error}); get the file again") from None
     if len(content) < 4 or content[:3] != b"\x00\x00\x08":
-        raise InputError(f"{file} is no idx file of bytes; get the official file again")
+        raise InputError(f"{file} is not an idx file of bytes; get the official file again")
     header = 4 + 4 * content[3]
     if len(content) < header:
         raise InputError(f"{file} ends in its header; get the file again")
     shape = struct.unpack(f">{content[3]}I", content[4:header])
-    wanted = int(np.prod(shape, dtype=object))
-    if len(content) - header != wanted:
-        raise InputError(f"{file} holds {len(content) - header} bytes of data, its header says {wanted}; get it again")
+    expected = int(np.prod(shape, dtype=object))
+    if len(content) - header != expected:
+        raise InputError(
+            f"{file} holds {len(content) - header} bytes of data, its header says {expected}; get it again"
+        )
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
 
 
@@ -76,3 +76,6 @@ def _pair(folder: Path, prefix: str) -> tuple[NDArray[Any], NDArray[Any]]:
             raise InputError(f"{folder} lacks {name} (.gz or not); get the official file")
         arrays.append(read_idx(file))
     return arrays[0], arrays[1]
+
+
+SOURCES.add(_NAME, Source(_read, where=lambda: str(_locate())))

@@ -1,13 +1,14 @@
-"""Columns of numbers in one .npz file, each read when it is first asked for.
+"""Columns of numbers in one .npz file, each read at its first use.
 
-They are read without numpy, whose import alone would take longer than a look-up may; only writing needs it. The file is
-mapped into memory, so a table stays what it was when it was opened, even if its file is replaced meanwhile.
+Reading does not need numpy, whose import alone takes longer than a look-up; only writing does. The file is mapped into
+memory, so an open table does not change when its file is replaced.
 """
 
 import io
 import mmap
 import struct
 import sys
+import warnings
 import zipfile
 import zlib
 from array import array
@@ -23,9 +24,9 @@ from idarts.files import write_whole
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_CODES = {"|u1": "B", "<i4": "i", "<u4": "I", "<u8": "Q", "<f4": "f"}  # numpy's name → that of `array`
-_HEADER = 1 << 16  # bytes in front of a column's numbers, at most
-_LOCAL_HEADER = 30  # bytes in front of a zip member's name
+_CODES = {"|u1": "B", "<i4": "i", "<u4": "I", "<u8": "Q", "<f4": "f"}  # numpy's type → the type code of `array`
+_HEADER = 1 << 16  # bytes before a column's numbers, at most
+_LOCAL_HEADER = 30  # bytes before a zip member's name
 
 
 class Columns:
@@ -50,8 +51,8 @@ class Columns:
         lengths = {name: self._length(name) for name in self._members}
         if len(set(lengths.values())) > 1:
             short, long = (choose(lengths, key=lengths.__getitem__) for choose in (min, max))
-            told = f"{lengths[short]} numbers in {short}, {lengths[long]} in {long}"
-            raise InputError(f"{file} cannot be read as a table ({told}); import it again")
+            counts = f"{lengths[short]} numbers in {short}, {lengths[long]} in {long}"
+            raise InputError(f"{file} cannot be read as a table ({counts}); import it again")
         self._rows = next(iter(lengths.values()), 0)
 
     def __len__(self) -> int:
@@ -67,7 +68,7 @@ class Columns:
         return self._read[name]
 
     def check(self) -> None:
-        """Read all columns against their checksums; none of them is kept."""
+        """Compare all columns with their checksums, without keeping them in memory."""
         for name, info in self._members.items():
             with self._damage(name):
                 _numbers(self._content(info))
@@ -99,7 +100,7 @@ class Columns:
 
 
 def write_columns(file: Path, columns: "Mapping[str, NDArray[Any]]") -> None:
-    """Write arrays of one axis: all of the file or nothing, so that several processes may do it at once.
+    """Write one-dimensional arrays in one atomic step, so that several processes can write the same file.
 
     >>> import numpy
     >>> write_columns(Path("no such folder/a.npz"), {"test": numpy.zeros(2, numpy.float32)})
@@ -113,19 +114,25 @@ def write_columns(file: Path, columns: "Mapping[str, NDArray[Any]]") -> None:
     write_whole(file, content.getvalue())
 
 
+def warn_if_incomplete(rows: int, size: int, origin: Path) -> None:
+    """Warn about files that hold only a part of a benchmark."""
+    if rows < size:
+        warnings.warn(f"{origin} holds {rows} of {size} cells; the others stay unknown", stacklevel=2)
+
+
 def _header(content: bytes) -> tuple[int, Any]:
-    """Where the numbers begin, and what is said of them."""
+    """Where the numbers start, and numpy's description of them."""
     if content[:7] != b"\x93NUMPY\x01":
-        raise ValueError("no array of numpy")
+        raise ValueError("not an array of numpy")
     start = 10 + struct.unpack_from("<H", content, 8)[0]
     return start, literal_eval(content[10:start].decode("latin1").strip())
 
 
 def _numbers(content: bytes) -> "array[Any]":
     start, header = _header(content)
-    found = array(_CODES[header["descr"]], content[start:])
-    if header["shape"] != (len(found),):
+    numbers = array(_CODES[header["descr"]], content[start:])
+    if header["shape"] != (len(numbers),):
         raise ValueError(f"shape {header['shape']}")
     if sys.byteorder == "big":
-        found.byteswap()
-    return found
+        numbers.byteswap()
+    return numbers

@@ -1,4 +1,4 @@
-"""Images in a numpy archive, under any of the names in use."""
+"""Images in a numpy archive, under any of the usual keys."""
 
 import zipfile
 import zlib
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idarts.data.raw import Raw
+from idarts.data.sources import SOURCES, Root, Source
 from idarts.errors import InputError
 
 _IMAGES, _LABELS = ("x", "images", "image", "data", "imgs"), ("y", "labels", "label", "targets", "target")
@@ -18,7 +19,7 @@ KEYS = "x_train, y_train, x_test, y_test (or train_images, train_labels, …; x,
 
 
 def from_npz(path: "str | Path") -> Raw:
-    """The arrays of an archive by part. Keys: `KEYS`; `val` or `valid` likewise; capitals do not matter.
+    """The arrays of an archive by part. Keys: `KEYS`, and the same with `val` or `valid`; case does not matter.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -28,7 +29,7 @@ def from_npz(path: "str | Path") -> Raw:
     """
     file = Path(path)
     arrays = {key.lower(): value for key, value in read_npz(file).items()}
-    parts = {part: found for part, words in _PARTS.items() if (found := _pair(arrays, words, file))}
+    parts = {part: pair for part, words in _PARTS.items() if (pair := _pair(arrays, words, file))}
     if "train" not in parts:
         plain = _pair(arrays, ("",), file)
         if plain is None:
@@ -41,16 +42,16 @@ def from_npz(path: "str | Path") -> Raw:
 
 
 def read_npz(file: Path) -> dict[str, NDArray[Any]]:
-    """All arrays of an archive; objects in it, which would have to be unpickled, are refused.
+    """All arrays of an archive. Objects in it are refused, because they would have to be unpickled.
 
     >>> read_npz(Path("nothing.npz"))
     Traceback (most recent call last):
-    idarts.errors.InputError: nothing.npz is no file; give the path of an .npz archive
+    idarts.errors.InputError: there is no file nothing.npz; give the path of an .npz archive
     """
     if not file.is_file():
-        raise InputError(f"{file} is no file; give the path of an .npz archive")
+        raise InputError(f"there is no file {file}; give the path of an .npz archive")
     if not zipfile.is_zipfile(file):
-        raise InputError(f"{file} is no complete .npz archive; save one with numpy.savez, keys {KEYS}")
+        raise InputError(f"{file} is not a complete .npz archive; save one with numpy.savez, keys {KEYS}")
     try:
         with np.load(file, allow_pickle=False) as archive:
             return {key: archive[key] for key in archive.files}
@@ -75,3 +76,10 @@ def _first(arrays: dict[str, NDArray[Any]], kinds: tuple[str, ...], words: tuple
         f"{a}_{b}" if b else a for kind in kinds for word in words for a, b in ((kind, word), (word, kind)) if a
     ]
     return next((key for key in (*candidates, *(c.replace("_", "") for c in candidates)) if key in arrays), None)
+
+
+def _read(path: str, _root: Root) -> Raw:
+    return from_npz(Path(path).expanduser())
+
+
+SOURCES.add("npz", Source(_read, path="PATH"))

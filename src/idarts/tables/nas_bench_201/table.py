@@ -1,4 +1,4 @@
-"""NAS-Bench-201, which NATS-Bench calls its topology space: a cell's official index is its row."""
+"""The table of NAS-Bench-201: a cell's row is its official index."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -8,20 +8,19 @@ from typing import Any
 
 from idarts.arch import nas_bench_201, parse
 from idarts.errors import InputError
-from idarts.tables.columns import Columns
-from idarts.tables.lookup import Table, decimal
+from idarts.tables.lookup import RowTable, decimal
+from idarts.tables.storage.columns import Columns
 
-NAME = nas_bench_201.SPACE
 DATASETS = ("cifar10", "cifar100", "imagenet16")
 SPLITS = ("valid", "test")
-# The columns of a data set: its name and one of these. Accuracies are means over seeds, in percent.
+# Columns: the name of a data set and one of these. Accuracies are means over seeds, in percent.
 ACCURACIES = ("valid", "test", "valid_12", "test_12")  # after 200 epochs, and after 12
 COUNTS = ("params", "flops")
-SECONDS = ("latency", "train_time")  # of a batch of 256 images; of training for 200 epochs (CIFAR-10: on 25,000 images)
-RUNS = "runs"  # seeds with which a cell was trained for 200 epochs
+SECONDS = ("latency", "train_time")  # for a batch of 256 images; for 200 epochs (CIFAR-10: on 25,000 images)
+RUNS = "runs"  # the number of seeds in the means after 200 epochs
 
 
-class Table201(Table):
+class Table201(RowTable):
     """Valid and test accuracies on CIFAR-10, CIFAR-100 and ImageNet16-120."""
 
     _needed = frozenset((RUNS, *(f"{d}_{name}" for d in DATASETS for name in (*ACCURACIES, *COUNTS, *SECONDS))))
@@ -29,17 +28,17 @@ class Table201(Table):
     def __init__(self, benchmark: str, columns: Columns) -> None:
         super().__init__(benchmark, columns)
         if len(columns) != nas_bench_201.SIZE:
-            told = f"{len(columns)} rows, expected {nas_bench_201.SIZE}"
-            raise InputError(f"{columns.file} cannot be read as a table ({told}); import it again")
+            counts = f"{len(columns)} rows, expected {nas_bench_201.SIZE}"
+            raise InputError(f"{columns.file} cannot be read as a table ({counts}); import it again")
 
     @property
     def splits(self) -> dict[str, tuple[str, ...]]:
         return dict.fromkeys(DATASETS, SPLITS)
 
     def details(self, architecture: Any) -> dict[str, Any]:
-        """As `query`; for each data set also `valid_12` and `test_12` (accuracies after 12 epochs), `params`, `flops`,
+        """`query` plus, for each data set, `valid_12` and `test_12` (accuracies after 12 epochs), `params`, `flops`,
         `latency` (seconds for a batch of 256) and `train_time` (seconds for 200 epochs; CIFAR-10: on 25,000 images);
-        and `runs`, the number of seeds behind the means. None is what the imported file did not have.
+        and `runs`, the number of seeds in the means. A value is None if the imported file does not have it.
         """
         row = self.row(architecture)
         answer = self._answer(row)
@@ -51,8 +50,8 @@ class Table201(Table):
 
     def row(self, architecture: Any) -> int:
         text = str(architecture).strip() if isinstance(architecture, (Integral, str)) else ""
-        found = nas_bench_201.from_index(int(text)) if _is_index(text) else parse(architecture)
-        row = nas_bench_201.to_index(found)
+        cell = nas_bench_201.from_index(int(text)) if _is_index(text) else parse(architecture)
+        row = nas_bench_201.to_index(cell)
         if isnan(self.columns["cifar10_test"][row]):
             raise InputError(f"the table {self.columns.file} has no values for index {row}; import the whole benchmark")
         return row

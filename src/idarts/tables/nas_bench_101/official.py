@@ -1,6 +1,5 @@
-"""From the trainings in NAS-Bench-101's file to the columns of its table."""
+"""From the trainings in NAS-Bench-101's official file to the columns of its table."""
 
-import warnings
 from array import array
 from functools import cache
 from math import isqrt
@@ -13,23 +12,25 @@ from numpy.typing import NDArray
 from idarts.arch import nas_bench_1shot1, nas_bench_101
 from idarts.arch.rules import NAS_BENCH_101_OPS, NAS_BENCH_101_VERTICES
 from idarts.errors import InputError
-from idarts.tables import table_101
-from idarts.tables.pickles import Progress
-from idarts.tables.tfrecord import METRICS, Record, read_records
+from idarts.tables.nas_bench_101.table import EPOCHS, SIZE, VARIANTS, unpack
+from idarts.tables.nas_bench_101.tfrecord import METRICS, Record, read_records
+from idarts.tables.registry import Progress
+from idarts.tables.storage.columns import warn_if_incomplete
 
-_CHECKED = 997  # one cell in so many has its fingerprint computed again; the checksums guard the others
+_CHECKED = 997  # compute the fingerprint of one cell in so many; the checksums guard the others
 
 
-def from_tfrecord(file: Path, progress: Progress | None = None) -> dict[str, NDArray[Any]]:
+def read(file: Path, progress: Progress | None = None) -> dict[str, NDArray[Any]] | None:
     """The columns of nasbench_only108.tfrecord or nasbench_full.tfrecord.
 
-    >>> from_tfrecord(Path("nothing.tfrecord"))
-    Traceback (most recent call last):
-    idarts.errors.InputError: nothing.tfrecord cannot be read: No such file or directory
+    >>> read(Path("notes.txt")) is None
+    True
     """
+    if file.suffix != ".tfrecord":
+        return None
     rows: dict[bytes, int] = {}
     cells: list[tuple[int, int, int, int]] = []  # vertices, edges, ops, params
-    trainings = {epochs: (array("I"), array("d")) for epochs in table_101.EPOCHS}  # rows, and METRICS of each
+    trainings = {epochs: (array("I"), array("d")) for epochs in EPOCHS}  # the row and METRICS of each training
     for record in read_records(file, progress):
         if record.fingerprint not in rows:
             rows[record.fingerprint] = len(rows)
@@ -42,8 +43,7 @@ def from_tfrecord(file: Path, progress: Progress | None = None) -> dict[str, NDA
         metrics.extend(record.metrics)
     if not trainings[108][0]:
         raise InputError(f"{file} holds no training of 108 epochs; get nasbench_only108.tfrecord")
-    if len(rows) < table_101.SIZE:
-        warnings.warn(f"{file} holds {len(rows)} of {table_101.SIZE} cells; the others stay unknown", stacklevel=2)
+    warn_if_incomplete(len(rows), SIZE, file)
     return _sorted_columns(rows, cells, trainings)
 
 
@@ -66,7 +66,7 @@ def _sorted_columns(
             places, values = np.array(row), np.array(metrics).reshape(-1, len(METRICS))
             runs = np.bincount(places, minlength=len(rows))
             for name, column in zip(METRICS, values.T, strict=True):
-                with np.errstate(invalid="ignore"):  # 0/0 where a cell was not trained so long: not known
+                with np.errstate(invalid="ignore"):  # 0/0 = NaN where a cell has no training of this length
                     means = np.bincount(places, column, len(rows)) / runs
                 columns[f"{name}_{epochs}"] = means.astype(np.float32)
     order = np.lexsort((halves[:, 1], halves[:, 0]))
@@ -80,7 +80,7 @@ def _cell(record: Record, file: Path, check: bool) -> tuple[int, int, int, int]:
     fits = vertices**2 == len(record.adjacency) and len(ops) == vertices - 2 and vertices <= NAS_BENCH_101_VERTICES
     known = set(ops) <= set(NAS_BENCH_101_OPS) and set(record.adjacency) <= set("01")
     if not fits or not known or len(record.fingerprint) != 16:
-        raise InputError(f"{where} is none of NAS-Bench-101; get the file again")
+        raise InputError(f"{where} is not one of NAS-Bench-101; get the file again")
     edges = sum(
         1 << source + target * (target - 1) // 2
         for target in range(vertices)
@@ -89,39 +89,39 @@ def _cell(record: Record, file: Path, check: bool) -> tuple[int, int, int, int]:
     )
     if check:
         matrix = [[int(bit) for bit in record.adjacency[row * vertices :][:vertices]] for row in range(vertices)]
-        found = nas_bench_101.fingerprint(nas_bench_101.from_matrix(matrix, ops))
-        if found != record.fingerprint.hex():
-            raise InputError(f"{where} has the fingerprint {found}; get the file again")
+        fingerprint = nas_bench_101.fingerprint(nas_bench_101.from_matrix(matrix, ops))
+        if fingerprint != record.fingerprint.hex():
+            raise InputError(f"{where} has the fingerprint {fingerprint}; get the file again")
     digits = (NAS_BENCH_101_OPS.index(op) * 3**place for place, op in enumerate(ops))
     return vertices, edges, sum(digits), record.params
 
 
 @cache
 def spaces_of(vertices: int, edges: int) -> int:
-    """In which of 1Shot1's spaces cells of this shape are, as the column `spaces` says it.
+    """The spaces of 1Shot1 that contain cells of this shape, as in the column `spaces`.
 
-    The operations do not matter: each of those spaces allows any on any vertex, so a cell is in it if its graph is.
+    Operations do not matter: each of those spaces allows every operation on every vertex, so the graph decides.
 
     >>> spaces_of(3, 0b101)
     0
     """
-    matrix, _ = table_101.unpacked(vertices, edges, 0)
+    matrix, _ = unpack(vertices, edges, 0)
     return _shapes().get(_shape(matrix), 0)
 
 
 @cache
 def _shapes() -> dict[str, int]:
-    found: dict[str, int] = {}
-    for bit, variant in enumerate(table_101.VARIANTS):
+    shapes: dict[str, int] = {}
+    for bit, variant in enumerate(VARIANTS):
         for parents in nas_bench_1shot1.parent_choices(variant):
             ops = [NAS_BENCH_101_OPS[0]] * (len(parents) - 1)
             matrix, _ = nas_bench_1shot1.to_matrix(nas_bench_1shot1.from_choices(variant, ops, parents))
             shape = _shape(matrix)
-            found[shape] = found.get(shape, 0) | 1 << bit
-    return found
+            shapes[shape] = shapes.get(shape, 0) | 1 << bit
+    return shapes
 
 
 def _shape(matrix: list[list[int]]) -> str:
-    """The same for equal graphs, however their vertices are numbered."""
+    """The same for equal graphs, in whatever order their vertices are."""
     ops = [NAS_BENCH_101_OPS[0]] * (len(matrix) - 2)
     return nas_bench_101.fingerprint(nas_bench_101.from_matrix(matrix, ops))
