@@ -35,14 +35,14 @@ def taken(search: Search, pairs: int) -> dict[str, Tensor]:
     """Hypergradients (pairs, edges, operations) by each method, of the same batches."""
     search.net.relaxation = relaxed(search.net, search.settings, None, search.used())
     found: dict[str, list[Tensor]] = {name: [] for name in METHODS}
-    spectra: dict[str, Any] = dict.fromkeys(METHODS)
+    states: dict[str, Any] = dict.fromkeys(METHODS)
     for _ in range(pairs):
         inner, outer = (
             lift(search.net, search.loss, next(stream), search.w, search.a) for stream in (search.train, search.valid)
         )
         for name, method in METHODS.items():
-            estimate = hypergradient(inner, outer, search.w, search.a, method, spectrum=spectra[name])
-            spectra[name] = estimate.spectrum
+            estimate = hypergradient(inner, outer, search.w, search.a, method, state=states[name])
+            states[name] = estimate.state
             found[name].append(estimate.grads[0])
     return {name: torch.stack(grads) for name, grads in found.items()}
 

@@ -25,9 +25,9 @@ from idarts.engine.ranks import (
     world,
 )
 from idarts.errors import InputError, NotFiniteError, SingularCurvatureError
-from idarts.hypergrad import ALONE, Averaging, Spectrum, hypergradient, lift
+from idarts.hypergrad import ALONE, Averaging, hypergradient, lift
 from idarts.hypergrad.isolation import random_states, set_random_states
-from idarts.hypergrad.lift import called
+from idarts.hypergrad.lift import call_module
 from idarts.hypergrad.products import scalar
 from idarts.searching.controller import RATE, Controller
 from idarts.searching.cost import budget, temperature
@@ -42,6 +42,7 @@ from idarts.tables import Table
 
 Loss = Callable[[Any, Any], Tensor]
 
+SPECTRUM = "vector", "eigenvalue", "age"  # the state of Neumann, in the order of a checkpoint
 PATIENCE = 5  # rounds in a row without finite numbers before the search gives up
 
 
@@ -90,7 +91,7 @@ class Search:
             else torch.optim.Adam(self.a, alpha.rate, alpha.betas, weight_decay=alpha.decay)
         )
         self.budget = budget(net, settings, lambda: peeked(train))
-        self.spectrum: Spectrum | None = None
+        self.spectrum: dict[str, Any] | None = None  # the state of the hypergradient's method
         self.build: Build | None = None  # the network of an architecture, to be tried in a selection
         self.tried: list[Tried] = []  # in the selection
         self.tell: Tell = lambda _: None  # hears how warm-up and selection go
@@ -140,7 +141,7 @@ class Search:
         spectrum = self.spectrum
         return {
             **{name: part.state_dict() for name, part in self._parts().items()},
-            "spectrum": None if spectrum is None else [spectrum.vector, spectrum.eigenvalue, spectrum.age],
+            "spectrum": None if spectrum is None else [spectrum[key] for key in SPECTRUM],
             "counts": [self.number, self.weight_steps, self.bad_rounds, self.gradient_evaluations],
             "seconds": self.seconds,
             "random": random_states([self.a[0].device]),
@@ -160,8 +161,7 @@ class Search:
             part.load_state_dict(state[name])
         self.spectrum = None
         if state["spectrum"] is not None:
-            vector, eigenvalue, age = state["spectrum"]
-            self.spectrum = Spectrum(vector.to(self.w[0].device), eigenvalue.to(self.w[0].device), age)
+            self.spectrum = dict(zip(SPECTRUM, state["spectrum"], strict=True))
         self.number, self.weight_steps, self.bad_rounds, self.gradient_evaluations = state["counts"]
         self.seconds = state["seconds"]
         set_random_states([self.a[0].device], state["random"])
@@ -201,7 +201,7 @@ class Search:
         """One SGD step on one training batch; only w's gradients are taken, so nothing gathers in α's."""
         inputs, targets = next(self.train)
         with self._autocast():
-            outputs = called(self.net, inputs, mixtures=self._mixtures(self.settings.weights.relaxation))
+            outputs = call_module(self.net, inputs, mixtures=self._mixtures(self.settings.weights.relaxation))
             loss = scalar(self.loss(outputs, targets), "training")
         own = torch.autograd.grad(self.scaler.scale(loss), self.w, allow_unused=True)
         grads, seen = mean_gradients(own, judged(loss, outputs, targets))
@@ -261,7 +261,7 @@ class Search:
 
         outer = lift(self.net, watched, outer_batch, self.w, self.a)
         method = self.settings.hypergradient.method(self.rate())
-        estimate = hypergradient(inner, outer, self.w, self.a, method, spectrum=self.spectrum, averaging=self.averaging)
+        estimate = hypergradient(inner, outer, self.w, self.a, method, state=self.spectrum, averaging=self.averaging)
         for device in {torch.device("cpu"), self.a[0].device}:
             torch.rand((), device=device)  # a hypergradient leaves no trace there: else weights would draw as it did
         estimate.write_grad(self.a)
@@ -269,7 +269,7 @@ class Search:
             self.budget.add_gradient(self.used())
         self.alpha_optimizer.step()
         self.alpha_optimizer.zero_grad()
-        self.spectrum = estimate.spectrum
+        self.spectrum = estimate.state
         facts = estimate.diagnostics
         self.gradient_evaluations += facts.gradient_evaluations
         norm = torch.cat([grad.reshape(-1) for grad in estimate.grads]).norm()
@@ -286,7 +286,7 @@ class Search:
         """Loss and accuracy on a validation batch; a loss that is not finite ends the step."""
         inputs, targets = next(self.valid)
         with statistics_kept(self.net):
-            outputs = called(self.net, inputs, mixtures=mixtures)
+            outputs = call_module(self.net, inputs, mixtures=mixtures)
         self.gradient_evaluations += FORWARD_COST
         seen = all_mean(judged(self.loss(outputs, targets), outputs, targets))
         if not seen[0].isfinite():

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from idarts.arch import Architecture
-from idarts.hypergrad.lift import called
+from idarts.hypergrad.lift import call_module
 from idarts.searching.settings import Selection
 from idarts.spaces import Mixture, Supernet
 from idarts.spaces.relaxation import gumbel_noise
@@ -57,7 +57,7 @@ class Judge:
     def __call__(self, mixtures: Mapping[str, Mixture]) -> float:
         """BatchNorm takes each batch's own statistics, as in training: those on record are not a path's."""
         with statistics_kept(self.net):
-            scores = [self.score(called(self.net, x, mixtures=mixtures), y) for x, y in self.batches]
+            scores = [self.score(call_module(self.net, x, mixtures=mixtures), y) for x, y in self.batches]
         return float(torch.stack(scores).mean())
 
     @property
