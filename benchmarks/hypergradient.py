@@ -81,9 +81,8 @@ def ours(name: str, net: str, point: Point) -> Entry:
     method = METHODS[name]
     runs: tuple[tuple[float, Run], ...] = ((1.0, lambda: point.hypergradient(method)),)
     if isinstance(method, Neumann) and method.step == "auto":  # most calls use the eigenvalue, one in so many renews it
-        young = point.hypergradient(method).spectrum
-        assert young is not None
-        old, share = replace(young, age=method.refresh - 1), 1 / method.refresh
+        young = point.hypergradient(method).state
+        old, share = {**young, "age": method.refresh - 1}, 1 / method.refresh
         runs = (
             (1 - share, lambda: point.hypergradient(method, young)),
             (share, lambda: point.hypergradient(method, old)),

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
-from idarts.hypergrad import Estimate, Method, Spectrum, hypergradient, lift
+from idarts.hypergrad import Estimate, Method, hypergradient, lift
 from idarts.layers.lean import lean
 from nets import BATCH, CLASSES, SIZE, Plain
 from peers import Task
@@ -50,10 +51,10 @@ class Point:
         images, labels = self.train
         return torch.autograd.grad(cross_entropy(self.net(images), labels), self.w)
 
-    def hypergradient(self, method: Method, spectrum: Spectrum | None = None) -> Estimate:
+    def hypergradient(self, method: Method, state: Any = None) -> Estimate:
         a = (self.net.alpha,)
         inner, outer = (lift(self.net, cross_entropy, batch, self.w, a) for batch in self.batches)
-        return hypergradient(inner, outer, self.w, a, method, spectrum=spectrum)
+        return hypergradient(inner, outer, self.w, a, method, state=state)
 
     def task(self) -> Task:
         inner, outer = (lift(self.net, cross_entropy, batch, self.w, (self.net.alpha,)) for batch in self.batches)

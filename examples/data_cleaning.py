@@ -1,7 +1,7 @@
-"""Find wrong labels: a weight for every training example, learnt from a small clean validation set.
+"""Detect wrong labels: a weight for every training example, learnt from a small clean validation set.
 
-The inner problem is a weighted logistic regression on digits of which 30 % carry a wrong label; the outer parameters
-are the examples' weights, before a sigmoid. Where the hypergradient pushes a weight down, the label harms validation.
+The inner problem is a weighted logistic regression on digits, 30 % of them with a wrong label. The outer parameters are
+the weights of the examples, before a sigmoid. The hypergradient decreases a weight where the label harms validation.
 """
 
 import torch
@@ -19,7 +19,7 @@ TRAIN, VALID, WRONG, ROUNDS = 800, 300, 0.3, 40
 
 
 def main() -> float:
-    torch.set_num_threads(1)  # matrices this small only wait for each other
+    torch.set_num_threads(1)  # more threads are slower for matrices this small
     data, make = load_digits(), torch.Generator().manual_seed(0)
     order = torch.randperm(len(data.target), generator=make)
     x, y = torch.tensor(data.data / 16, dtype=torch.float32)[order], torch.tensor(data.target)[order]
@@ -39,15 +39,15 @@ def main() -> float:
 
     w = torch.zeros(64, 10, requires_grad=True), torch.zeros(10, requires_grad=True)
     a = (torch.zeros(TRAIN, requires_grad=True),)
-    weights, examples, spectrum = torch.optim.SGD(w, lr=2.0, momentum=0.9), torch.optim.Adam(a, lr=0.3), None
+    weights, examples, state = torch.optim.SGD(w, lr=2.0, momentum=0.9), torch.optim.Adam(a, lr=0.3), None
     table = Table("round", "validation loss", "test %", "area under ROC", "terms")
     for number in range(ROUNDS + 1):
         for _ in range(100):
             weights.zero_grad()
             inner(w, (a[0].detach(),)).backward()
             weights.step()
-        estimate = hypergradient(inner, outer, w, a, Neumann(20, "auto", tolerance=0.1), spectrum=spectrum)
-        spectrum = estimate.spectrum
+        estimate = hypergradient(inner, outer, w, a, Neumann(20, "auto", tolerance=0.1), state=state)
+        state = estimate.state
         area = float(roc_auc_score(wrong, -a[0].detach())) if number else 0.5
         if number % 10 == 0:
             loss, terms = f"{estimate.outer_loss.item():.3f}", str(estimate.diagnostics.terms)

@@ -1,8 +1,8 @@
 """Every hypergradient of the paper on one small problem: how close to exact, and at what cost.
 
-A network on the digits is trained to its optimum under a weight decay for each layer; log λ of the two layers is the
-outer parameter. At the optimum the implicit function theorem gives the exact hypergradient, by a dense solve, and each
-method's estimate is held against it.
+A network on the digits is trained to its optimum with a weight decay for each layer; log λ of the two layers is the
+outer parameter. At the optimum the implicit function theorem gives the exact hypergradient, by a dense solve, and the
+estimate of each method is compared with it.
 """
 
 import torch
@@ -31,7 +31,7 @@ HIDDEN = 6
 
 
 def load() -> tuple[Tensor, Tensor]:
-    """Digits averaged to 4×4 pixels, which keeps the dense solve small; float64, so that errors are the methods'."""
+    """Digits averaged to 4×4 pixels, which keeps the dense solve small; float64, so that rounding does not matter."""
     data = load_digits()
     images = torch.tensor(data.data / 16, dtype=torch.float64).view(-1, 1, 8, 8)
     return functional.avg_pool2d(images, 2).flatten(1), torch.tensor(data.target)
@@ -53,7 +53,7 @@ def outer(w: Tensors, a: Tensors) -> Tensor:
 
 
 def optimum(a: Tensors) -> Tensors:
-    """w*(α), to the last digits."""
+    """w*(α), to full precision."""
     make = torch.Generator().manual_seed(0)
     shapes = (16, HIDDEN), (HIDDEN, 10)
     w = tuple((0.3 * torch.randn(s, generator=make, dtype=torch.float64)).requires_grad_() for s in shapes)
@@ -73,7 +73,7 @@ def optimum(a: Tensors) -> Tensors:
 
 
 def main() -> dict[str, Estimate]:
-    torch.set_num_threads(1)  # matrices this small only wait for each other
+    torch.set_num_threads(1)  # more threads are slower for matrices this small
     a = (torch.tensor([-6.0, -5.0], dtype=torch.float64, requires_grad=True),)
     w = optimum(a)
     reference = hypergradient(inner, outer, w, a, Exact())
@@ -96,11 +96,11 @@ def main() -> dict[str, Estimate]:
     estimates = {name: hypergradient(inner, outer, w, a, method, diagnostics=True) for name, method in methods.items()}
     table = Table("method", "cosine", "error", "residual", "products", "cost")
     for name, estimate in estimates.items():
-        found, exact, facts = estimate.grads[0], reference.grads[0], estimate.diagnostics
+        grads, exact, facts = estimate.grads[0], reference.grads[0], estimate.diagnostics
         table.add_row(
             name,
-            f"{functional.cosine_similarity(found, exact, dim=0).item():.3f}",
-            f"{((found - exact).norm() / exact.norm()).item():.1e}",
+            f"{functional.cosine_similarity(grads, exact, dim=0).item():.3f}",
+            f"{((grads - exact).norm() / exact.norm()).item():.1e}",
             "" if facts.residual is None else f"{facts.residual:.1e}",
             str(facts.hvps),
             f"{facts.gradient_evaluations:.1f}",
@@ -110,8 +110,8 @@ def main() -> dict[str, Estimate]:
     console.print(table)
     console.print(
         "cosine, error: against the exact hypergradient\n"
-        "residual: ‖g − Hx‖/‖g‖ of the linear system, known without the exact solution\n"
-        "products: with the curvature, the residual's included; cost: in gradient evaluations"
+        "residual: ‖g − Hx‖/‖g‖ of the linear system, which needs no exact solution\n"
+        "products: with the curvature, including that of the residual; cost: in gradient evaluations"
     )
     return estimates
 

@@ -1,9 +1,9 @@
-"""A weight decay for every weight, learnt from the validation loss, against the best single one of a grid.
+"""A weight decay for every weight, learnt from the validation loss, compared with the best single one of a grid.
 
-Two models on the digits with few training images, so that decay matters: logistic regression, where the linear system
-is solved by conjugate gradients, and a small network, with a Neumann series whose γ follows the curvature. Far more
-decays than the validation set can decide about, so read its loss as what is minimised and the test column as the
-truth. No architecture anywhere: this is the bilevel core on its own.
+Two models on the digits with few training images, so that decay matters: logistic regression, where conjugate gradients
+solve the linear system, and a small network, with a Neumann series whose γ follows the curvature. There are far more
+decays than the validation set can determine: its loss is what is minimised, and the test column shows how well that
+generalises. There is no architecture search here: this is the bilevel core alone.
 """
 
 from itertools import pairwise
@@ -23,7 +23,7 @@ GRID = [-9.0, -8.0, -7.0, -6.0, -5.0, -4.0, -3.0]  # log λ
 
 
 def digits() -> dict[str, tuple[Tensor, Tensor]]:
-    """Images as rows of 64 numbers: 150 to train, 600 to validate, the rest to test."""
+    """Images as rows of 64 numbers: 150 for training, 600 for validation, the rest for testing."""
     data = load_digits()
     order = torch.randperm(len(data.target), generator=torch.Generator().manual_seed(0))
     x, y = torch.tensor(data.data / 16, dtype=torch.float32)[order], torch.tensor(data.target)[order]
@@ -34,7 +34,7 @@ DATA = digits()
 
 
 def logits(w: Tensors, x: Tensor) -> Tensor:
-    """Layers with their bias in the first row."""
+    """The network's outputs; the first row of each layer is its bias."""
     for layer in w[:-1]:
         x = torch.tanh(x @ layer[1:] + layer[0])
     return x @ w[-1][1:] + w[-1][0]
@@ -55,7 +55,7 @@ def outer(w: Tensors, log_decay: Tensors) -> Tensor:
 
 
 def train(w: Tensors, log_decay: Tensors, steps: int) -> None:
-    """Towards the inner optimum, in place; L-BFGS, because these problems are small."""
+    """Move w towards the inner optimum, in place; by L-BFGS, because these problems are small."""
     fixed = tuple(t.detach() for t in log_decay)
     optimizer = torch.optim.LBFGS(w, max_iter=steps, history_size=20, line_search_fn="strong_wolfe")
 
@@ -80,7 +80,7 @@ def row(model: str, decay: str, w: Tensors) -> Row:
 
 
 def learn(model: str, widths: list[int], method: Method, rounds: int) -> list[Row]:
-    """The grid's best, the start of the search two units below it, and what the hypergradients made of that."""
+    """The best of the grid, the start of the search two units below it, and the result of the search."""
     grid = []
     for value in GRID:
         w = start(widths)
@@ -92,17 +92,17 @@ def learn(model: str, widths: list[int], method: Method, rounds: int) -> list[Ro
     a = tuple(torch.full_like(t, value - 2).requires_grad_() for t in w)
     train(w, a, 100)
     rows = [best, row(model, "start of the search", w)]
-    optimizer, spectrum = torch.optim.Adam(a, lr=0.15), None
+    optimizer, state = torch.optim.Adam(a, lr=0.15), None
     for _ in range(rounds):
-        estimate = hypergradient(inner, outer, w, a, method, spectrum=spectrum).write_grad(a)
-        spectrum = estimate.spectrum
+        estimate = hypergradient(inner, outer, w, a, method, state=state).write_grad(a)
+        state = estimate.state
         optimizer.step()
         train(w, a, 15)
     return [*rows, row(model, f"{sum(t.numel() for t in a)} learnt ones", w)]
 
 
 def main() -> list[Row]:
-    torch.set_num_threads(1)  # matrices this small only wait for each other
+    torch.set_num_threads(1)  # more threads are slower for matrices this small
     rows = learn("logistic regression", [64, 10], ConjugateGradient(20, 1e-3), rounds=20)
     rows += learn("network", [64, 12, 10], Neumann(10, "auto", tolerance=0.0), rounds=20)
     table = Table("model", "weight decay", "validation loss", "test %")

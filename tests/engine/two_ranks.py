@@ -113,7 +113,7 @@ def search(name, **more):
         "losses": [[r.train_loss, r.valid_loss, r.valid_accuracy] for r in rounds],
         "selected": str(work.select()),
         "buffers": torch.cat([b.reshape(-1).double() for b in work.net.buffers()]),
-        "spectrum": None if work.spectrum is None else work.spectrum.vector,
+        "spectrum": None if work.spectrum is None else work.spectrum["vector"],
     }
 
 

@@ -1,4 +1,4 @@
-"""A small CNN with BatchNorm, dropout on request, and a mixture of operations weighted by α."""
+"""A small CNN with BatchNorm, optional dropout, and a mixture of operations weighted by α."""
 
 import torch
 from torch import nn

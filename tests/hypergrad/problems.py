@@ -1,4 +1,4 @@
-"""Bilevel problems whose hypergradients are known: a quadratic in closed form, and a smooth one for everything else."""
+"""Bilevel problems: a quadratic with a hypergradient in closed form, and a smooth one for everything else."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Quadratic:
 
 
 def quadratic(n: int = 6, m: int = 3, condition: float = 10.0, seed: int = 0, converged: bool = True) -> Quadratic:
-    """Eigenvalues spread evenly from 1 to `condition` in a random basis; w at the optimum unless told otherwise."""
+    """Eigenvalues spread evenly from 1 to `condition` in a random basis; w is the optimum if `converged`."""
     make = torch.Generator().manual_seed(seed)
 
     def randn(*shape: int) -> Tensor:
@@ -94,9 +94,9 @@ def flat(tensors: Tensors) -> Tensor:
 
 
 def dense_hessian(loss: Callable[..., Tensor], w: Tensors, a: Tensors) -> Tensor:
-    """∂²loss/∂w² as a matrix, by torch.func alone: shares no code with the package.
+    """∂²loss/∂w² as a matrix, by torch.func alone: it shares no code with the package.
 
-    Reverse over reverse: torch.func.hessian goes forward over reverse, which in torch 2.13 gives a wrong, unsymmetric
+    Reverse over reverse: torch.func.hessian uses forward over reverse, which in torch 2.13 gives a wrong, unsymmetric
     block for BatchNorm's weight.
     """
     sizes, shapes = [t.numel() for t in w], [t.shape for t in w]

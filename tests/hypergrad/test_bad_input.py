@@ -1,4 +1,4 @@
-"""What a user can get wrong: the package's own error, in a sentence that says what to do."""
+"""Wrong input raises the package's own error, in one sentence that says what to do."""
 
 import numpy as np
 import pytest
@@ -40,24 +40,24 @@ IDS = [f"{type(m).__name__}-{m.products}" for m in ALL]
     "method", [ConjugateGradient(), Neumann(1, 0.1), Neumann(1), Exact(), Nystrom(1), OneStep(0.1)], ids=repr
 )
 @pytest.mark.parametrize("where", ["outer gradient", "curvature"])
-def test_what_is_not_finite_never_comes_out_as_zeros(method, where):
+def test_numbers_that_are_not_finite_never_become_zeros(method, where):
     w, a = (torch.tensor([1.0, 2.0], requires_grad=True),), (torch.tensor([1.0], requires_grad=True),)
 
     def inner(w, a):
-        bend = ((w[0] - w[0].detach()).abs() ** 1.5).sum() if where == "curvature" else 0.0
-        return (w[0] ** 2).sum() + (a[0] * w[0]).sum() + bend
+        infinite = ((w[0] - w[0].detach()).abs() ** 1.5).sum() if where == "curvature" else 0.0
+        return (w[0] ** 2).sum() + (a[0] * w[0]).sum() + infinite
 
     def outer(w, a):
         steep = (w[0] - w[0].detach()).abs().sum().sqrt() if where == "outer gradient" else 0.0
         return w[0].sum() + steep + 3 * a[0].sum()
 
     if where == "curvature" and isinstance(method, OneStep):
-        return  # it does not look at the curvature
+        return  # it does not use the curvature
     with pytest.raises((NotFiniteError, SingularCurvatureError)):
         hypergradient(inner, outer, w, a, method)
 
 
-def test_without_curvature_there_is_no_step_by_it():
+def test_an_automatic_step_needs_curvature():
     w, a = (torch.tensor([1.0], requires_grad=True),), (torch.tensor([1.0], requires_grad=True),)
     with pytest.raises(SingularCurvatureError, match="no curvature"):
         hypergradient(lambda w, a: (a[0] * w[0]).sum(), lambda w, a: w[0].sum(), w, a, Neumann(2))
@@ -66,19 +66,19 @@ def test_without_curvature_there_is_no_step_by_it():
 def test_half_precision_is_not_called_singular():
     w, a = (torch.tensor([1.0], requires_grad=True),), (torch.tensor([1.0], requires_grad=True),)
     half = tuple(tensor.detach().bfloat16().requires_grad_() for tensor in w)
-    found = hypergradient(lambda w, a: ((w[0] - a[0]) ** 2).sum(), lambda w, a: w[0].sum(), half, a, Exact())
-    assert found.grads[0].item() == 1.0
+    estimate = hypergradient(lambda w, a: ((w[0] - a[0]) ** 2).sum(), lambda w, a: w[0].sum(), half, a, Exact())
+    assert estimate.grads[0].item() == 1.0
 
 
 @pytest.mark.parametrize("step", [torch.tensor(0.1), np.float32(0.1), 0.1, [0.1]], ids=repr)
 def test_a_step_may_be_any_kind_of_number(step):
     w, a = (torch.tensor([3.0], requires_grad=True),), (torch.tensor([3.0], requires_grad=True),)
-    found = hypergradient(lambda w, a: ((w[0] - a[0]) ** 2).sum(), lambda w, a: (w[0] ** 2).sum(), w, a, OneStep(step))
-    assert found.grads[0].item() == pytest.approx(1.2)
+    inner, outer = (lambda w, a: ((w[0] - a[0]) ** 2).sum()), (lambda w, a: (w[0] ** 2).sum())
+    assert hypergradient(inner, outer, w, a, OneStep(step)).grads[0].item() == pytest.approx(1.2)
 
 
 @pytest.mark.parametrize("decay", ["x", None, -1.0, [0.1, "x"]])
-def test_a_weight_decay_that_cannot_be(decay):
+def test_invalid_weight_decay(decay):
     with pytest.raises(InputError, match="weight_decay="):
         OneStep(0.1, weight_decay=decay)
 
@@ -99,6 +99,7 @@ def problem():
         (lambda: Neumann(2, ()), "step"),
         (lambda: Neumann(2, (0.1, -0.1)), "positive"),
         (lambda: Neumann(2, 0.1, damping=-1), "damping=-1"),
+        (lambda: Neumann(2, 0.1, damping="much"), "damping='much'"),
         (lambda: Neumann(2, 0.1, tolerance=-1), "tolerance=-1"),
         (lambda: Neumann(2, 0.1, refresh=0), "refresh=0"),
         (lambda: Neumann(2, 0.1, weight_decay=-0.1), "weight_decay"),
@@ -113,11 +114,12 @@ def problem():
         (lambda: Nystrom(0, 1.0), "rank=0"),
         (lambda: Nystrom(2, 0.0), "damping=0.0"),
         (lambda: ReverseMode(0, 0.1), "steps=0"),
+        (lambda: ReverseMode(1.5, 0.1), "a whole number of at least 1"),
         (lambda: TruncatedReverse(3, 4, 0.1), "between 1 and steps=3"),
         (lambda: TruncatedReverse(3, 0, 0.1), "terms=0"),
     ],
 )
-def test_settings_that_cannot_be(make, words):
+def test_invalid_options(make, words):
     with pytest.raises(InputError, match=words) as caught:
         make()
     assert isinstance(caught.value, ValueError)
@@ -173,7 +175,7 @@ class TestSecondOrder:
 
 
 class Cube(torch.autograd.Function):
-    """x³ with a derivative that may not be differentiated."""
+    """x³ with a derivative that cannot be differentiated."""
 
     @staticmethod
     def forward(ctx, x):
@@ -204,7 +206,7 @@ def test_a_function_that_is_differentiable_once_is_named(problem):
 
 
 class Square(torch.autograd.Function):
-    """A decorated backward that may well be differentiated again."""
+    """A decorated backward that can be differentiated again."""
 
     @staticmethod
     @torch.amp.custom_fwd(device_type="cpu")
@@ -219,7 +221,7 @@ class Square(torch.autograd.Function):
         return 2 * x * g
 
 
-def test_other_decorated_functions_pass(problem):
+def test_other_decorated_functions_are_accepted(problem):
     inner, outer, w, a = problem
     custom = hypergradient(lambda w, a: inner(w, a) + Square.apply(w[1]).sum(), outer, w, a, Neumann(2, 0.01))
     stock = hypergradient(lambda w, a: inner(w, a) + (w[1] ** 2).sum(), outer, w, a, Neumann(2, 0.01))
@@ -237,7 +239,7 @@ def test_a_torch_operation_without_second_derivative_is_named():
         hypergradient(inner, lambda w, a: (w[0] ** 2).sum(), w, a, Neumann(1, 0.1))
 
 
-def test_other_errors_of_a_loss_stay_what_they_are(problem):
+def test_other_errors_of_a_loss_are_not_changed(problem):
     _, outer, w, a = problem
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied") as caught:
         hypergradient(lambda w, a: (w[0] @ w[0]).sum(), outer, w, a, Neumann(1, 0.1))
@@ -254,9 +256,9 @@ def test_wrong_calls(problem):
         hypergradient(inner, outer, (torch.ones(2, dtype=torch.int64),), a, FirstOrder())
     with pytest.raises(InputError, match="empty sequence"):
         hypergradient([], outer, w, a, ReverseMode(2, 0.1))
-    with pytest.raises(InputError, match="3 inner losses for 2 steps"):
+    with pytest.raises(InputError, match="one inner loss or one for each of its 2 steps, but 3 were given"):
         hypergradient([inner] * 3, outer, w, a, ReverseMode(2, 0.1))
-    with pytest.raises(InputError, match="Neumann uses one inner loss, but 2"):
+    with pytest.raises(InputError, match="Neumann uses one inner loss, but 2 were given"):
         hypergradient([inner] * 2, outer, w, a, Neumann(2, 0.1))
     with pytest.raises(InputError, match="step has 3 values for 2 inner parameters"):
         hypergradient(inner, outer, w, a, Neumann(2, (0.1, 0.1, 0.1)))
@@ -266,12 +268,16 @@ def test_wrong_calls(problem):
         hypergradient(inner, outer, w, a, FirstOrder()).write_grad(w)
 
 
-def test_shapes_that_differ_between_calls(problem):
+def test_a_state_of_another_problem_or_method(problem):
     inner, outer, w, a = problem
     small = quadratic()
-    spectrum = hypergradient(small.inner, small.outer, (small.w,), (small.a,), Neumann(1)).spectrum
-    with pytest.raises(InputError, match="measured on 6 weights, these are 15; pass spectrum=None"):
-        hypergradient(inner, outer, w, a, Neumann(1), spectrum=spectrum)
+    state = hypergradient(small.inner, small.outer, (small.w,), (small.a,), Neumann(1)).state
+    for method in (Neumann(1), Neumann(1, 0.01)):  # whether it needs the eigenvalue or not
+        with pytest.raises(InputError, match="problem with 6 weights, but this one has 15; pass state=None") as caught:
+            hypergradient(inner, outer, w, a, method, state=state)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match="not a state of Neumann"):
+        hypergradient(inner, outer, w, a, Neumann(1), state={"v": torch.zeros(15)})
 
 
 def test_curvature_without_an_inverse():
@@ -281,13 +287,13 @@ def test_curvature_without_an_inverse():
         hypergradient(problem.inner, problem.outer, (problem.w,), (problem.a,), Exact())
 
 
-def test_a_dense_matrix_that_would_not_fit():
+def test_a_dense_matrix_that_is_too_large():
     w, a = (torch.zeros(30_000, requires_grad=True),), (torch.ones(1, requires_grad=True),)
     with pytest.raises(InputError, match="too large for 30,000 weights"):
         hypergradient(lambda w, a: (w[0] ** 2 * a[0]).sum(), lambda w, a: w[0].sum(), w, a, Exact())
 
 
-def test_lift_names_what_is_not_of_the_module():
+def test_lift_names_a_tensor_that_is_not_a_parameter():
     net, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
     with pytest.raises(InputError, match="tensor 1 of w is not a parameter of this Linear"):
         lift(net, torch.nn.functional.mse_loss, (torch.ones(1, 2), torch.ones(1, 1)), (net.weight, other.bias))

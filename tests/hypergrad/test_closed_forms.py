@@ -1,4 +1,4 @@
-"""Every method against algebra that shares no code with it."""
+"""Every method against algebra that shares no code with the package."""
 
 import pytest
 import torch
@@ -192,7 +192,7 @@ def test_weight_decay_enters_exactly(make, decay):
 
     with_method = hypergradient(inner, outer, w, a, make(weight_decay=decay))
     with_loss = hypergradient(decayed, outer, w, a, make())
-    # Nyström sketches H + λ as one matrix when λ stands in the loss; at full rank both are the same inverse.
+    # Nyström sketches H + λ as one matrix when λ is in the loss; at full rank both are the same inverse.
     for x, y in zip(with_method.grads, with_loss.grads, strict=True):
         close(x, y, 1e-9)
 

@@ -1,4 +1,4 @@
-"""The core sees itself: residual, contraction, shares, cost, the curvature it follows, and its warning."""
+"""What the core measures about itself: residual, contraction, shares, cost, curvature, and the divergence warning."""
 
 import warnings
 
@@ -25,20 +25,20 @@ def problem():
 def test_residual_is_that_of_the_linear_system(problem):
     identity = torch.eye(10, dtype=torch.float64)
     for terms in (0, 2, 10):
-        found = run(problem, Neumann(terms, 0.04), diagnostics=True).diagnostics
+        facts = run(problem, Neumann(terms, 0.04), diagnostics=True).diagnostics
         remaining = torch.linalg.matrix_power(identity - 0.04 * problem.A, terms + 1) @ problem.g
         expected = torch.linalg.vector_norm(remaining) / torch.linalg.vector_norm(problem.g)
-        assert found.residual == pytest.approx(expected.item(), rel=1e-5)
+        assert facts.residual == pytest.approx(expected.item(), rel=1e-5)
     assert run(problem, Exact(), diagnostics=True).diagnostics.residual < 1e-10
     assert run(problem, Neumann(2, 0.04)).diagnostics.residual is None
 
 
 def test_contraction_approaches_the_norm_from_below(problem):
     norm = 1 - 0.04 * 1.0  # the slowest direction has eigenvalue 1
-    found = [run(problem, Neumann(terms, 0.04)).diagnostics.contraction for terms in (1, 10, 300)]
-    assert found == sorted(found)
-    assert found[-1] == pytest.approx(norm, rel=1e-3)
-    assert found[-1] <= norm * (1 + 1e-6)
+    ratios = [run(problem, Neumann(terms, 0.04)).diagnostics.contraction for terms in (1, 10, 300)]
+    assert ratios == sorted(ratios)
+    assert ratios[-1] == pytest.approx(norm, rel=1e-3)
+    assert ratios[-1] <= norm * (1 + 1e-6)
     assert run(problem, Neumann(0, 0.04)).diagnostics.contraction is None
 
 
@@ -46,9 +46,9 @@ def test_share_and_angle_of_the_implicit_part(problem):
     estimate = run(problem, Neumann(3, 0.04))
     direct, implicit = estimate.direct[0], estimate.implicit[0]
     torch.testing.assert_close(estimate.grads[0], direct + implicit)
-    found = estimate.diagnostics
-    assert found.implicit_share == pytest.approx((implicit.norm() / (direct.norm() + implicit.norm())).item(), rel=1e-5)
-    assert found.cosine == pytest.approx((direct @ implicit / direct.norm() / implicit.norm()).item(), rel=1e-4)
+    facts = estimate.diagnostics
+    assert facts.implicit_share == pytest.approx((implicit.norm() / (direct.norm() + implicit.norm())).item(), rel=1e-5)
+    assert facts.cosine == pytest.approx((direct @ implicit / direct.norm() / implicit.norm()).item(), rel=1e-4)
     assert run(problem, FirstOrder()).diagnostics.implicit_share == 0.0
 
 
@@ -68,11 +68,11 @@ def test_cost_is_counted(problem):
         ConjugateGradient(4, 0.0): (4, 2 + 8 + 4 / 3),
     }
     for method, (hvps, cost) in evaluations.items():
-        found = run(problem, method).diagnostics
-        assert (found.hvps, found.gradient_evaluations) == (hvps, pytest.approx(cost)), method
+        facts = run(problem, method).diagnostics
+        assert (facts.hvps, facts.gradient_evaluations) == (hvps, pytest.approx(cost)), method
 
 
-def test_inner_loss_and_gradient_are_handed_over(problem):
+def test_inner_loss_and_gradient_are_returned(problem):
     problem.w = torch.randn(10, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
     estimate = run(problem, Neumann(1, 0.01))
     torch.testing.assert_close(estimate.inner_gradient, problem.A @ problem.w - problem.B @ problem.a - problem.c)
@@ -93,31 +93,31 @@ class TestAutomaticStep:
     def test_is_one_over_the_largest_eigenvalue(self, problem):
         estimate = run(problem, Neumann(3, "auto"))
         assert estimate.diagnostics.step == pytest.approx(1 / CONDITION, rel=0.05)
-        spectrum = None
+        state = None
         for _ in range(10):
-            estimate = run(problem, Neumann(3, "auto", refresh=1), spectrum=spectrum)
-            spectrum = estimate.spectrum
+            estimate = run(problem, Neumann(3, "auto", refresh=1), state=state)
+            state = estimate.state
         assert estimate.diagnostics.step == pytest.approx(1 / CONDITION, rel=1e-3)
 
     def test_follows_damping_and_weight_decay(self, problem):
         step = run(problem, Neumann(3, "auto", damping=5.0, weight_decay=3.0)).diagnostics.step
         assert step == pytest.approx(1 / (CONDITION + 8), rel=0.05)
 
-    def test_is_measured_again_only_now_and_then(self, problem):
-        method, spectrum, products = Neumann(2, "auto", refresh=5), None, []
+    def test_is_measured_again_every_refresh_calls(self, problem):
+        method, state, products = Neumann(2, "auto", refresh=5), None, []
         for _ in range(11):
-            estimate = run(problem, method, spectrum=spectrum)
-            spectrum = estimate.spectrum
+            estimate = run(problem, method, state=state)
+            state = estimate.state
             products.append(estimate.diagnostics.hvps)
         assert products == [22, 2, 2, 2, 2, 4, 2, 2, 2, 2, 4]
 
-    def test_follows_the_curvature_as_it_moves(self, problem):
-        spectrum = run(problem, Neumann(2, "auto")).spectrum
+    def test_follows_the_curvature_as_it_changes(self, problem):
+        state = run(problem, Neumann(2, "auto")).state
         problem.A = 3 * problem.A
         for _ in range(6):
-            estimate = run(problem, Neumann(2, "auto", refresh=3), spectrum=spectrum)
-            spectrum = estimate.spectrum
-            assert estimate.diagnostics.contraction < 1  # at once: growth makes it measure again
+            estimate = run(problem, Neumann(2, "auto", refresh=3), state=state)
+            state = estimate.state
+            assert estimate.diagnostics.contraction < 1  # at once: growing terms trigger a new measurement
         assert estimate.diagnostics.step == pytest.approx(1 / (3 * CONDITION), rel=0.1)
 
     def test_on_a_network_against_the_dense_spectrum(self):
@@ -129,11 +129,11 @@ class TestAutomaticStep:
 
 class TestAdaptiveTerms:
     def test_stops_at_the_tolerance(self, problem):
-        found = run(problem, Neumann(10_000, 1 / CONDITION, tolerance=1e-2), diagnostics=True).diagnostics
-        assert found.residual <= 1e-2
-        fewer = run(problem, Neumann(found.terms - 2, 1 / CONDITION), diagnostics=True).diagnostics
+        facts = run(problem, Neumann(10_000, 1 / CONDITION, tolerance=1e-2), diagnostics=True).diagnostics
+        assert facts.residual <= 1e-2
+        fewer = run(problem, Neumann(facts.terms - 2, 1 / CONDITION), diagnostics=True).diagnostics
         assert fewer.residual > 1e-2 * (1 - 1 / CONDITION) ** 2
-        assert found.terms < 200
+        assert facts.terms < 200
 
     def test_stops_when_terms_grow_and_leaves_the_grown_one_out(self, problem):
         with pytest.warns(DivergenceWarning):
@@ -188,7 +188,7 @@ class TestDivergence:
             run(problem, Neumann(2000, 1.0))
 
 
-def test_identity_knows_its_residual(problem):
-    found = run(problem, Identity(), diagnostics=True).diagnostics
+def test_identity_has_a_residual(problem):
+    facts = run(problem, Identity(), diagnostics=True).diagnostics
     expected = torch.linalg.vector_norm(problem.g - problem.A @ problem.g) / torch.linalg.vector_norm(problem.g)
-    assert found.residual == pytest.approx(expected.item(), rel=1e-5)
+    assert facts.residual == pytest.approx(expected.item(), rel=1e-5)

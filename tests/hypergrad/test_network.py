@@ -1,4 +1,4 @@
-"""A real network: products and series against finite differences, curvlinops, torch.func and dense algebra."""
+"""Products and series of a network against finite differences, curvlinops, torch.func and dense algebra."""
 
 import curvlinops
 import pytest
@@ -11,7 +11,7 @@ from idarts.hypergrad import Exact, Identity, Neumann, hypergradient
 from idarts.hypergrad.products import ExactProducts, FiniteDifferences
 from idarts.hypergrad.vectors import Layout
 
-# curvlinops goes forward over reverse, where torch 2.13 refuses running statistics and errs in BatchNorm's weight.
+# curvlinops uses forward over reverse, where torch 2.13 refuses running statistics and is wrong for BatchNorm's weight.
 ORACLE = {"tracked": False, "affine": False}
 
 

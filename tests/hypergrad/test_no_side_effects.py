@@ -1,4 +1,4 @@
-"""Calling a hypergradient changes nothing: bit for bit, for every method, also when a loss raises."""
+"""A hypergradient has no side effects: bit for bit, for every method, also if a loss raises."""
 
 import copy
 
@@ -117,7 +117,7 @@ def test_nothing_changes_when_a_loss_raises(problem, method, which, call):
     except KeyError:
         assert calls == call
     else:
-        assert calls < call  # this method does not call that loss so often
+        assert calls < call  # this method calls the loss fewer times
     assert_same(before, snapshot(model, optimizer))
 
 
@@ -125,7 +125,7 @@ def test_nothing_changes_when_a_loss_raises(problem, method, which, call):
 def test_the_same_call_gives_the_same_bits(problem, method):
     _, _, inner, outer, w, a = problem
     first, second = (hypergradient(inner, outer, w, a, method).grads[0] for _ in range(2))
-    if isinstance(method, Exact | Nystrom):  # LAPACK's last bits depend on where in memory its arguments lie
+    if isinstance(method, Exact | Nystrom):  # LAPACK's last bits depend on the memory alignment of its arguments
         torch.testing.assert_close(first, second)
     else:
         assert torch.equal(first, second)
@@ -140,7 +140,7 @@ def test_works_where_gradients_are_off(problem):
         assert_same(list(expected), list(hypergradient(inner, outer, w, a, Neumann(2, 0.05)).grads))
 
 
-def test_write_grad_is_what_an_optimiser_steps_with(problem):
+def test_an_optimiser_steps_with_write_grad(problem):
     _, _, inner, outer, w, a = problem
     optimizer = torch.optim.Adam(a, lr=0.1)
     before = a[0].detach().clone()

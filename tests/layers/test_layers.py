@@ -1,4 +1,4 @@
-"""The lean layers against torch's own: values, gradients and double gradients, and what surrounds them."""
+"""The lean layers against torch's own: values, gradients, double gradients, buffers and layouts."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ def orders(function: Callable[..., Tensor], inputs: Sequence[Tensor]) -> list[Te
 
 def assert_same(ours: Sequence[Tensor | None], stock: Sequence[Tensor | None]) -> None:
     for i, (a, b) in enumerate(zip(ours, stock, strict=True)):
-        if a is None or b is None:  # autograd's words for zero: none, or a tensor of zeros
+        if a is None or b is None:  # autograd's two forms of zero: None, or a tensor of zeros
             assert all(t is None or not t.any() for t in (a, b)), f"only one of the tensors {i} is zero"
             continue
         assert a.dtype == b.dtype
@@ -285,7 +285,7 @@ def test_network_has_the_same_hessian_products(dtype: torch.dtype, layout: torch
 
 
 class Watch(TorchDispatchMode):
-    """Notes every operation that torch runs, with its arguments and result."""
+    """Records every operation that torch runs, with its arguments and result."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -317,7 +317,7 @@ def test_derivatives_by_hidden_tensors() -> None:
     assert_same(twice(lean(network().double())), twice(network().double()))
 
 
-def test_weight_gradients_that_nobody_asks_for_are_not_computed() -> None:
+def test_weight_gradients_that_are_not_needed_are_not_computed() -> None:
     net = lean(network())[:3].double()
     weight, scale = net[0].weight, net[1].weight
     with Watch() as watch:
@@ -329,7 +329,7 @@ def test_weight_gradients_that_nobody_asks_for_are_not_computed() -> None:
 
 
 class Formulas:
-    """Torch's functions, but for batch normalisation, whose third derivative is wrong in torch."""
+    """Torch's functions, except for batch normalisation, whose third derivative is wrong in torch."""
 
     relu, conv2d, avg_pool2d = torch.relu, staticmethod(functional.conv2d), staticmethod(functional.avg_pool2d)
 

@@ -14,7 +14,7 @@ from idarts.arch.rules import NAS_BENCH_1SHOT1_PARENTS as PARENTS
 from idarts.errors import InputError
 from idarts.hypergrad import Neumann, hypergradient, lift
 from idarts.hypergrad.products import ExactProducts
-from idarts.layers.mixture import Mixture, chosen
+from idarts.layers.mixture import Mixture, multi_hot
 from idarts.spaces import Macro
 from idarts.spaces.nas_bench_1shot1_supernet import OPS, NasBench1Shot1Supernet
 
@@ -148,7 +148,7 @@ def test_a_sample_keeps_the_gradient_of_its_weights():
 
     def sampled(alpha):
         weights = alpha.softmax(1)
-        first = chosen([[0]] * len(alpha), alpha.shape[1], alpha)
+        first = multi_hot([[0]] * len(alpha), alpha.shape[1], alpha)
         return Mixture(first.weights + weights - weights.detach(), first.active)
 
     net = NasBench1Shot1Supernet("S1", MACRO, relaxation=sampled)
@@ -160,9 +160,9 @@ def test_a_sample_keeps_the_gradient_of_its_weights():
 
 def test_nothing_at_all_may_run():
     net = NasBench1Shot1Supernet("S1", MACRO).eval()
-    nothing = {name: chosen([[]] * len(alpha), alpha.shape[1], alpha) for name, alpha in net.alpha.items()}
+    nothing = {name: multi_hot([[]] * len(alpha), alpha.shape[1], alpha) for name, alpha in net.alpha.items()}
     torch.testing.assert_close(net(torch.randn(2, 3, 9, 9), mixtures=nothing), net.classifier.bias.expand(2, -1))
-    dark = nothing | {"output": chosen([[4]], 5, net.alpha["output"])}  # a node without inputs and operations
+    dark = nothing | {"output": multi_hot([[4]], 5, net.alpha["output"])}  # a node without inputs and operations
     torch.testing.assert_close(net(torch.randn(2, 3, 9, 9), mixtures=dark), net.classifier.bias.expand(2, -1))
 
 

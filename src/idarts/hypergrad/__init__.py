@@ -1,18 +1,26 @@
-"""Hypergradients of bilevel problems: `hypergradient(inner_loss, outer_loss, w, a, method)`. Knows nothing of NAS."""
+"""Hypergradients of bilevel problems: `hypergradient(inner_loss, outer_loss, w, a, method)`. Independent of NAS."""
 
-from idarts.hypergrad.conjugate_gradient import ConjugateGradient
 from idarts.hypergrad.estimate import Diagnostics, Estimate, hypergradient
-from idarts.hypergrad.implicit import Exact, FirstOrder, Identity, OneStep
+from idarts.hypergrad.implicit import Implicit, Solution, System
 from idarts.hypergrad.lift import from_optimizer, lift
-from idarts.hypergrad.neumann import Neumann
-from idarts.hypergrad.nystrom import Nystrom
-from idarts.hypergrad.problem import ALONE, Averaging, Method
+from idarts.hypergrad.method import Method, Result
+from idarts.hypergrad.problem import ALONE, Averaging, Problem
+from idarts.hypergrad.solvers import SOLVERS, make_method
+from idarts.hypergrad.solvers.conjugate_gradient import ConjugateGradient
+from idarts.hypergrad.solvers.exact import Exact
+from idarts.hypergrad.solvers.first_order import FirstOrder
+from idarts.hypergrad.solvers.identity import Identity
+from idarts.hypergrad.solvers.neumann import Neumann
+from idarts.hypergrad.solvers.nystrom import Nystrom
+from idarts.hypergrad.solvers.one_step import OneStep
+from idarts.hypergrad.solvers.reverse import ReverseMode
+from idarts.hypergrad.solvers.truncated_reverse import TruncatedReverse
 from idarts.hypergrad.spectrum import Spectrum
-from idarts.hypergrad.unrolled import ReverseMode, TruncatedReverse
-from idarts.layers.lean import lean
+from idarts.layers import lean
 
 __all__ = [
     "ALONE",
+    "SOLVERS",
     "Averaging",
     "ConjugateGradient",
     "Diagnostics",
@@ -20,15 +28,21 @@ __all__ = [
     "Exact",
     "FirstOrder",
     "Identity",
+    "Implicit",
     "Method",
     "Neumann",
     "Nystrom",
     "OneStep",
+    "Problem",
+    "Result",
     "ReverseMode",
+    "Solution",
     "Spectrum",
+    "System",
     "TruncatedReverse",
     "from_optimizer",
     "hypergradient",
     "lean",
     "lift",
+    "make_method",
 ]

@@ -1,16 +1,17 @@
-"""The hypergradient of a bilevel problem by any method, as a record; calling it changes nothing."""
+"""The hypergradient of a bilevel problem by any method, as a record. The call has no side effects."""
 
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 
 import torch
 from torch import Tensor
 
 from idarts.errors import DivergenceWarning, InputError, NotFiniteError
 from idarts.hypergrad.isolation import isolated
-from idarts.hypergrad.problem import ALONE, Answer, Averaging, Method, Problem
+from idarts.hypergrad.method import Method, Result, State
+from idarts.hypergrad.problem import ALONE, Averaging, Problem
 from idarts.hypergrad.products import Loss
 from idarts.hypergrad.spectrum import Spectrum
 from idarts.hypergrad.vectors import Tensors
@@ -18,22 +19,23 @@ from idarts.hypergrad.vectors import Tensors
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """How far an estimate can be trusted, and what it cost. `None` where a method has no such thing.
+    """How far an estimate can be trusted, and what it cost. `None` where it does not apply to a method.
 
     The fields marked * are measured only with `diagnostics=True`.
     """
 
     hvps: int  # products with the curvature
-    gradient_evaluations: float  # all that was spent, one ∇_w L1 being one
+    gradient_evaluations: float  # the total cost, in units of one ∇_w L1
     implicit_share: float  # ‖implicit‖ / (‖direct‖ + ‖implicit‖)
     cosine: float  # between the direct and the implicit part
     terms: int | None = None  # terms, iterations or steps that were used
-    step: float | None = None  # γ; the mean of a diagonal one
-    contraction: float | None = None  # the largest ‖V_k‖/‖V_{k−1}‖ seen, a lower bound of ‖I − γH‖; over 1: divergence
+    step: float | None = None  # γ; the mean if it is a diagonal
+    contraction: float | None = None  # the largest ‖V_k‖/‖V_{k−1}‖, a lower bound of ‖I − γH‖; over 1: divergence
     eigenvalue: float | None = None  # of largest modulus, where it was measured
     residual: float | None = None  # * ‖g − Hx‖/‖g‖ of the linear system
     alignment: float | None = None  # * cosine of x and g: near 1, the terms only rescale the one-step estimate
     product_error: float | None = None  # * of a finite-difference product against an exact one
+    measures: dict[str, float] = field(default_factory=dict)  # whatever else the method measured
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,10 @@ class Estimate:
     implicit: Tensors
     outer_loss: Tensor
     diagnostics: Diagnostics
-    inner_loss: Tensor | None = None  # L1 and ∂L1/∂w (flat) at the point, where the method needed them: a next
-    inner_gradient: Tensor | None = None  # weight step on the same batch need not compute them again
-    spectrum: Spectrum | None = None  # to hand to the next call
+    inner_loss: Tensor | None = None  # L1 and ∂L1/∂w (flat) at the point, where the method computed them: a weight step
+    inner_gradient: Tensor | None = None  # on the same batch can use them
+    solution: Tensor | None = None  # x of H x = g (flat), where the method solves it
+    state: State = None  # for the next call, if the method keeps one
 
     def write_grad(self, a: Sequence[Tensor]) -> "Estimate":
         """Put the hypergradient into `.grad` of the outer parameters, so that any torch optimiser can step."""
@@ -57,6 +60,13 @@ class Estimate:
             tensor.grad = grad.clone()
         return self
 
+    @property
+    def spectrum(self) -> Spectrum | None:
+        """The state under its name in 0.1.0. Deprecated."""
+        message = "estimate.spectrum is deprecated; pass estimate.state to the next call as state="
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return None if self.state is None else Spectrum(**self.state)
+
 
 def hypergradient(
     inner_loss: Loss | Sequence[Loss],
@@ -65,17 +75,18 @@ def hypergradient(
     a: Sequence[Tensor],
     method: Method,
     *,
-    spectrum: Spectrum | None = None,
+    state: State = None,
     diagnostics: bool = False,
     check_finite: bool = True,
     averaging: Averaging = ALONE,
+    spectrum: Spectrum | None = None,
 ) -> Estimate:
     """The gradient of `outer_loss(w*(a), a)` in `a`, where w*(a) minimises `inner_loss(w, a)`, at the given `w`.
 
-    The losses are pure functions of two tuples of tensors; `lift` makes one of a module. `inner_loss` may be a
-    sequence, one loss per step, for the unrolled methods. Weights, buffers, `.grad`, and the random state stay as they
-    are, also when a loss raises. `spectrum` is the last estimate's, for methods that follow the curvature. `averaging`
-    says how processes with a share of the batch each come to one estimate.
+    The losses are pure functions of two tuples of tensors; `lift` makes one from a module. For the unrolled methods
+    `inner_loss` may be a sequence, one loss per step. Weights, buffers, `.grad` and the random state do not change, not
+    even if a loss raises. `state` is the `state` of the last estimate, for methods that keep one. `averaging` is for
+    several processes, each with a share of the batch. `spectrum` is deprecated; use `state`.
 
     Ridge regression in one dimension, L1 = (w − 1)²/2 + a·w²/2 and L2 = w²/2: w* = 1/(1 + a), so at a = 1 the
     hypergradient is w*·(−w*²) = −1/8.
@@ -91,83 +102,95 @@ def hypergradient(
     """
     if not isinstance(method, Method):
         raise InputError(f"method is {method!r}; give a method such as Neumann(terms=2, step=0.01)")
-    problem = Problem.of(inner_loss, outer_loss, w, a, spectrum=spectrum, diagnostics=diagnostics, averaging=averaging)
+    if spectrum is not None:
+        warnings.warn("spectrum= is deprecated; pass state=estimate.state", DeprecationWarning, stacklevel=2)
+        state = spectrum.state()
+    problem = Problem.of(inner_loss, outer_loss, w, a, diagnostics=diagnostics, averaging=averaging)
+    _require_losses(method, len(problem.inner))
     with isolated({tensor.device for tensor in (*problem.w, *problem.a)}):
-        answer = averaging.answer(method.answer(problem))
-    grads = tuple(d + i for d, i in zip(answer.direct, answer.implicit, strict=True))
-    facts = _facts(answer, grads)
+        if state is None:
+            state = method.init(problem)
+        result = method.estimate(problem, state).averaged(averaging)
+    grads = tuple(d + i for d, i in zip(result.direct, result.implicit, strict=True))
+    numbers = _read(result, grads)
     if check_finite:
-        _require_finite(facts)
-    found = _diagnostics(answer, facts)
-    if found.contraction is not None and found.contraction > 1:
-        warnings.warn(_divergence(found), DivergenceWarning, stacklevel=2)
+        _require_finite(numbers)
+    quality = _diagnostics(result, numbers)
+    if quality.contraction is not None and quality.step is not None and quality.contraction > 1:
+        warnings.warn(_divergence(quality.step, quality.eigenvalue or 0.0), DivergenceWarning, stacklevel=2)
     return Estimate(
         grads=grads,
-        direct=answer.direct,
-        implicit=answer.implicit,
-        outer_loss=answer.outer_loss,
-        diagnostics=found,
-        inner_loss=answer.inner_loss,
-        inner_gradient=answer.inner_gradient,
-        spectrum=answer.spectrum,
+        direct=result.direct,
+        implicit=result.implicit,
+        outer_loss=result.outer_loss,
+        diagnostics=quality,
+        inner_loss=result.inner_loss,
+        inner_gradient=result.inner_gradient,
+        solution=result.solution,
+        state=result.state,
     )
 
 
-def _facts(answer: Answer, grads: Tensors) -> dict[str, float]:
-    """All numbers that are looked at, brought from the device in one transfer."""
-    device = answer.outer_loss.device
-    wide = torch.float32 if device.type == "mps" else torch.float64  # a diverged series overflows float32
+def _require_losses(method: Method, given: int) -> None:
+    if method.needs_inner and given not in (1, method.inner_losses):
+        more = f" or one for each of its {method.inner_losses} steps" if method.inner_losses > 1 else ""
+        raise InputError(f"{type(method).__name__} uses one inner loss{more}, but {given} were given")
+
+
+def _read(result: Result, grads: Tensors) -> dict[str, float]:
+    """All numbers that the host needs, in one transfer from the device."""
+    device = result.outer_loss.device
+    wide = torch.float32 if device.type == "mps" else torch.float64  # a series that diverges overflows float32
 
     def flat(parts: Tensors) -> Tensor:
         return torch.cat([part.reshape(-1).to(device, wide) for part in parts])
 
-    direct, implicit = flat(answer.direct), flat(answer.implicit)
+    direct, implicit = flat(result.direct), flat(result.implicit)
     tensors = {
-        "outer loss": answer.outer_loss,
+        **result.measures,
+        "outer loss": result.outer_loss,
         "hypergradient": flat(grads).norm(),
         "direct": direct.norm(),
         "implicit": implicit.norm(),
         "dot": direct @ implicit,
-        **answer.measures,
     }
-    if answer.inner_loss is not None:
-        tensors["inner loss"] = answer.inner_loss
-    if answer.step is not None:
-        tensors["step"] = answer.step.mean()
-    if answer.spectrum is not None:
-        tensors.setdefault("eigenvalue", answer.spectrum.eigenvalue)
+    if result.inner_loss is not None:
+        tensors["inner loss"] = result.inner_loss
+    if result.step is not None:
+        tensors["step"] = result.step.mean()
     values = torch.stack([t.detach().to(device, wide) for t in tensors.values()]).tolist()
     return dict(zip(tensors, values, strict=True))
 
 
-def _require_finite(facts: dict[str, float]) -> None:
+def _require_finite(numbers: dict[str, float]) -> None:
     for name in ("outer loss", "inner loss"):
-        if name in facts and not math.isfinite(facts[name]):
-            raise NotFiniteError(f"the {name} is {facts[name]}; skip this step, or lower the inner learning rate")
-    if not math.isfinite(facts["hypergradient"]):
+        if name in numbers and not math.isfinite(numbers[name]):
+            raise NotFiniteError(f"the {name} is {numbers[name]}; skip this step, or lower the inner learning rate")
+    if not math.isfinite(numbers["hypergradient"]):
         raise NotFiniteError(
             "the hypergradient is not finite though the losses are; lower step, use step='auto', "
             "curvature='gauss_newton' or damping"
         )
 
 
-def _diagnostics(answer: Answer, facts: dict[str, float]) -> Diagnostics:
-    direct, implicit = facts["direct"], facts["implicit"]
-    measured = ("step", "contraction", "eigenvalue", "residual", "alignment", "product_error")
+def _diagnostics(result: Result, numbers: dict[str, float]) -> Diagnostics:
+    direct, implicit = numbers["direct"], numbers["implicit"]
+    known = {entry.name for entry in fields(Diagnostics)}
+    measured = {name: numbers[name] for name in ("step", *result.measures) if name in numbers}
     return Diagnostics(
-        hvps=answer.hvps,
-        gradient_evaluations=answer.gradient_evaluations,
+        hvps=result.hvps,
+        gradient_evaluations=result.gradient_evaluations,
         implicit_share=implicit / (direct + implicit) if direct + implicit else 0.0,
-        cosine=facts["dot"] / (direct * implicit) if direct * implicit else 0.0,
-        terms=answer.terms,
-        **{name: facts[name] for name in measured if name in facts},
+        cosine=numbers["dot"] / (direct * implicit) if direct * implicit else 0.0,
+        terms=result.terms,
+        measures={name: value for name, value in measured.items() if name not in known},
+        **{name: value for name, value in measured.items() if name in known},
     )
 
 
-def _divergence(found: Diagnostics) -> str:
-    """Few digits, so that a run which diverges at every step warns once, not every time."""
-    text = f"the Neumann series diverges with γ = {found.step:.1g}"
-    eigenvalue, step = found.eigenvalue or 0.0, found.step or 0.0
+def _divergence(step: float, eigenvalue: float) -> str:
+    """Few digits, so that a run that diverges in every step warns once, not every time."""
+    text = f"the Neumann series diverges with γ = {step:.1g}"
     if eigenvalue < 0 or eigenvalue * step < 2:
         return f"{text}: the curvature is not positive; use curvature='gauss_newton', damping, or a tolerance"
-    return f"{text}: the largest safe γ is {1 / eigenvalue:.1g} (1/λ_max, what step='auto' takes)"
+    return f"{text}: the largest safe γ is {1 / eigenvalue:.1g} (1/λ_max, which step='auto' uses)"

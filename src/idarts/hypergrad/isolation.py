@@ -1,4 +1,4 @@
-"""Calling a hypergradient changes nothing: what surrounds the losses while they are evaluated."""
+"""The context in which losses are evaluated, so that a hypergradient has no side effects."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def random_states(devices: Iterable[torch.device]) -> list[Tensor]:
-    """The states of torch's generators, of the CPU and of these devices.
+    """The states of torch's random generators on the CPU and on these devices.
 
     >>> states = random_states([])
     >>> first = torch.rand(2)
@@ -21,7 +21,7 @@ def random_states(devices: Iterable[torch.device]) -> list[Tensor]:
 
 
 def set_random_states(devices: Iterable[torch.device], states: Sequence[Tensor]) -> None:
-    """Put back what `random_states` gave of the same devices; of others than then, the CPU's alone."""
+    """Restore what `random_states` returned for the same devices; for other devices, only the CPU's state."""
     others = (device for device in devices if device.type != "cpu")
     torch.set_rng_state(states[0].cpu())
     for device, state in zip(others, states[1:], strict=False):
@@ -30,7 +30,7 @@ def set_random_states(devices: Iterable[torch.device], states: Sequence[Tensor])
 
 @contextmanager
 def isolated(devices: Collection[torch.device]) -> Iterator[None]:
-    """Gradients on, whatever the caller's mode; the random state is put back, also when a loss raises."""
+    """Gradients are on, whatever the caller's mode; the random state is restored, even if a loss raises."""
     states = random_states(devices)
     try:
         with torch.inference_mode(False), torch.enable_grad():
@@ -41,7 +41,7 @@ def isolated(devices: Collection[torch.device]) -> Iterator[None]:
 
 @contextmanager
 def full_precision(devices: Iterable[torch.device]) -> Iterator[None]:
-    """Autocast off: second derivatives in bfloat16 or float16 are noise."""
+    """Autocast is off: second derivatives in bfloat16 or float16 are noise."""
     with ExitStack() as stack:
         for device_type in {device.type for device in devices}:
             stack.enter_context(torch.autocast(device_type, enabled=False))

@@ -1,4 +1,4 @@
-"""From a module, a criterion and a batch to a pure function of (w, α)."""
+"""A module, a criterion and a batch as a pure function of (w, α)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from idarts.hypergrad.vectors import Tensors
 class LiftedLoss:
     """`loss(w, a)`: the module run with these tensors in place of its parameters, on one batch.
 
-    Buffers are copied for each call, so BatchNorm's statistics do not move; parameters that stand in neither tuple are
-    used as they are. It shows `outputs` and `criterion` apart, as the Gauss–Newton matrix needs them.
+    Buffers are copied for each call, so BatchNorm's statistics do not change. Parameters in neither tuple keep their
+    values. `outputs` and `criterion` are separate methods because the Gauss–Newton matrix needs both.
     """
 
     module: nn.Module
@@ -48,7 +48,7 @@ def lift(
 ) -> LiftedLoss:
     """`loss(module(inputs), target)` for one batch `(inputs, target)`, as a pure function of `(w, a)`.
 
-    `w` and `a` are the module's own parameters that are inner and outer; several inputs come as a tuple.
+    `w` and `a` are those parameters of the module that are inner and outer. Several inputs form a tuple.
 
     >>> net = nn.Linear(3, 1)
     >>> inner = lift(net, nn.functional.mse_loss, (torch.ones(5, 3), torch.zeros(5, 1)), (net.weight,), (net.bias,))
@@ -61,23 +61,23 @@ def lift(
     return LiftedLoss(
         module,
         loss,
-        _several(inputs),
+        _as_tuple(inputs),
         target,
         _names(w, names, module, "w"),
         _names(a, names, module, "a"),
     )
 
 
-def called(module: nn.Module, inputs: Any, **named: Any) -> Any:
-    """What a module gives for a batch's inputs; several inputs come as a tuple.
+def call_module(module: nn.Module, inputs: Any, **keywords: Any) -> Any:
+    """The module's outputs for the inputs of a batch; several inputs form a tuple.
 
-    >>> called(nn.Bilinear(2, 2, 1), (torch.ones(3, 2), torch.ones(3, 2))).shape
+    >>> call_module(nn.Bilinear(2, 2, 1), (torch.ones(3, 2), torch.ones(3, 2))).shape
     torch.Size([3, 1])
     """
-    return module(*_several(inputs), **named)
+    return module(*_as_tuple(inputs), **keywords)
 
 
-def _several(inputs: Any) -> tuple[Any, ...]:
+def _as_tuple(inputs: Any) -> tuple[Any, ...]:
     return inputs if isinstance(inputs, tuple) else (inputs,)
 
 
@@ -89,7 +89,7 @@ def _names(tensors: Sequence[Tensor], names: dict[int, str], module: nn.Module, 
 
 
 def from_optimizer(optimizer: torch.optim.Optimizer, w: Sequence[Tensor]) -> dict[str, tuple[float, ...]]:
-    """The learning rate and weight decay that an inner optimiser has for each of `w`, as settings for a method.
+    """The inner optimiser's learning rate and weight decay for each tensor of `w`, as options of a method.
 
     >>> net = nn.Linear(3, 1)
     >>> groups = [{"params": [net.weight], "weight_decay": 0.1}, {"params": [net.bias], "lr": 0.5}]
@@ -99,9 +99,9 @@ def from_optimizer(optimizer: torch.optim.Optimizer, w: Sequence[Tensor]) -> dic
     groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
     for index, tensor in enumerate(w):
         if id(tensor) not in groups:
-            raise InputError(f"from_optimizer: tensor {index} of w is not among the optimiser's parameters")
-    found = [groups[id(tensor)] for tensor in w]
+            raise InputError(f"from_optimizer: tensor {index} of w is not a parameter of the optimiser")
+    each = [groups[id(tensor)] for tensor in w]
     return {
-        "step": tuple(float(group["lr"]) for group in found),
-        "weight_decay": tuple(float(group.get("weight_decay", 0.0)) for group in found),
+        "step": tuple(float(group["lr"]) for group in each),
+        "weight_decay": tuple(float(group.get("weight_decay", 0.0)) for group in each),
     }

@@ -1,7 +1,7 @@
-"""Products with the second derivatives of the inner loss L1 at one point (w, α): never a matrix.
+"""Products with the second derivatives of the inner loss L1 at one point (w, α), without building a matrix.
 
-`hessian(v)` is ∂²L1/∂w² · v, `mixed(v)` is v · ∂²L1/∂w∂α, a tuple like α. Exact products differentiate one retained
-gradient graph again; finite differences are those of the paper's appendix B.
+`hessian(v)` is ∂²L1/∂w² · v; `mixed(v)` is v · ∂²L1/∂w∂α, a tuple like α. Exact products differentiate one retained
+gradient graph again. Finite differences follow the paper's appendix B.
 """
 
 from abc import ABC, abstractmethod
@@ -18,13 +18,13 @@ from idarts.hypergrad.vectors import Layout, Tensors, length
 
 Loss = Callable[[Tensors, Tensors], Tensor]
 
-# What one product costs in gradient evaluations, counted in convolutions: a gradient is three a layer.
+# The cost of a product in gradient evaluations, counted in convolutions: a gradient needs three per layer.
 HESSIAN_COST, MIXED_COST, GAUSS_NEWTON_COST, DIFFERENCE_COST = 2.0, 4 / 3, 4 / 3, 2.0
 
 
 @runtime_checkable
 class SplitLoss(Protocol):
-    """A loss that shows the model's outputs, which the Gauss–Newton matrix needs: L1 = criterion(outputs(w, α))."""
+    """A loss L1 = criterion(outputs(w, α)) that gives access to both, which the Gauss–Newton matrix needs."""
 
     def outputs(self, w: Tensors, a: Tensors) -> Tensor: ...
 
@@ -32,7 +32,7 @@ class SplitLoss(Protocol):
 
 
 class Products(ABC):
-    """Counts what is spent; the two kinds of products fill in the rest."""
+    """Counts the cost; the two kinds of products implement the rest."""
 
     loss: Tensor
     gradient: Tensor  # ∂L1/∂w, flat
@@ -51,17 +51,17 @@ class Products(ABC):
 
     @abstractmethod
     def joint(self, v: Tensor) -> tuple[Tensor, Tensors]:
-        """`hessian(v)` and `mixed(v)` for little more than the price of one."""
+        """`hessian(v)` and `mixed(v)` for little more than the cost of one."""
 
     def gauss_newton(self, v: Tensor) -> Tensor:
         """Jᵀ (∂²ℓ/∂z²) J v with z = outputs and J = ∂z/∂w: positive semi-definite for a convex criterion ℓ."""
         raise InputError("gauss_newton needs exact products: use products='exact' with curvature='gauss_newton'")
 
     def release(self) -> None:
-        """Let go of the graph: no product can be asked for afterwards."""
+        """Free the graph; no product is possible afterwards."""
         self.loss = self.loss.detach()
 
-    def _spent(self, evaluations: float, hvps: int = 0) -> None:
+    def _count(self, evaluations: float, hvps: int = 0) -> None:
         self.gradient_evaluations += evaluations
         self.hvps += hvps
 
@@ -79,27 +79,27 @@ class ExactProducts(Products):
             else:
                 self.loss = scalar(loss(w, a), "inner")
                 grads = gradient(self.loss, w, "inner", create_graph=True)
-        # Where the cotangent is constant, torch lets such a function pass and leaves its curvature out without a word.
+        # Where the cotangent is constant, torch accepts such a function and silently leaves out its curvature.
         if names := _once_differentiable(self.loss):
             raise NotDifferentiableError(_TWICE.format(", ".join(sorted(names))))
         self._grads: tuple[Tensor | None, ...] = grads
         self.gradient = self.layout.flatten(grads)
 
     def hessian(self, v: Tensor) -> Tensor:
-        self._spent(HESSIAN_COST, hvps=1)
+        self._count(HESSIAN_COST, hvps=1)
         return self.layout.flatten(self._pull(v, self.w))
 
     def mixed(self, v: Tensor) -> Tensors:
-        self._spent(MIXED_COST)
-        return filled(self._pull(v, self.a), self.a)
+        self._count(MIXED_COST)
+        return zeros_for_none(self._pull(v, self.a), self.a)
 
     def joint(self, v: Tensor) -> tuple[Tensor, Tensors]:
-        self._spent(HESSIAN_COST, hvps=1)
+        self._count(HESSIAN_COST, hvps=1)
         pulled = self._pull(v, (*self.w, *self.a))
-        return self.layout.flatten(pulled[: len(self.w)]), filled(pulled[len(self.w) :], self.a)
+        return self.layout.flatten(pulled[: len(self.w)]), zeros_for_none(pulled[len(self.w) :], self.a)
 
     def gauss_newton(self, v: Tensor) -> Tensor:
-        self._spent(GAUSS_NEWTON_COST, hvps=1)
+        self._count(GAUSS_NEWTON_COST, hvps=1)
         outputs, cotangent = self._outputs, self._cotangent
         assert outputs is not None
         assert cotangent is not None
@@ -121,7 +121,7 @@ class ExactProducts(Products):
         pairs = [(o, u) for o, u in zip(outputs, v, strict=True) if o is not None and u is not None and o.requires_grad]
         if not pairs:
             return (None,) * len(inputs)
-        with full_precision(self.devices), _explained():
+        with full_precision(self.devices), _translate_errors():
             return torch.autograd.grad(
                 [o for o, _ in pairs], inputs, [u for _, u in pairs], retain_graph=True, allow_unused=True
             )
@@ -133,12 +133,12 @@ class FiniteDifferences(Products):
     def __init__(self, loss: Loss, w: Tensors, a: Tensors, *, radius: float = 1e-2) -> None:
         super().__init__(w, a)
         self._loss, self._radius = loss, radius
-        self._random = random_states(self.devices)  # every evaluation sees the same dropout mask
+        self._random = random_states(self.devices)  # every evaluation uses the same dropout mask
         self._flat = self.layout.flatten(w)
         self.loss, self.gradient, _ = self._gradients(w)
 
     def joint(self, v: Tensor) -> tuple[Tensor, Tensors]:
-        self._spent(DIFFERENCE_COST, hvps=1)
+        self._count(DIFFERENCE_COST, hvps=1)
         epsilon = self._radius / length(v)
         _, w_plus, a_plus = self._gradients(self.layout.unflatten(self._flat + epsilon * v))
         _, w_minus, a_minus = self._gradients(self.layout.unflatten(self._flat - epsilon * v))
@@ -150,8 +150,8 @@ class FiniteDifferences(Products):
         leaves = tuple(t.detach().requires_grad_() for t in w)
         with full_precision(self.devices):
             loss = scalar(self._loss(leaves, self.a), "inner")
-            grads = gradient(loss, (*leaves, *self.a), "inner", of=len(w))
-        return loss.detach(), self.layout.flatten(grads[: len(w)]), filled(grads[len(w) :], self.a)
+            grads = gradient(loss, (*leaves, *self.a), "inner", required=len(w))
+        return loss.detach(), self.layout.flatten(grads[: len(w)]), zeros_for_none(grads[len(w) :], self.a)
 
 
 def scalar(loss: object, which: str) -> Tensor:
@@ -159,36 +159,36 @@ def scalar(loss: object, which: str) -> Tensor:
     if not isinstance(loss, Tensor) or loss.numel() != 1:
         shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
         raise InputError(
-            f"the {which} loss must return a tensor with one number, but it gave {shape}; take a mean or sum"
+            f"the {which} loss must return a tensor with one number, but it returned {shape}; take a mean or sum"
         )
     if not loss.requires_grad:
-        raise InputError(_independent(which))
+        raise InputError(_no_dependence(which))
     return loss.reshape(())
 
 
 def gradient(
-    loss: Tensor, inputs: Tensors, which: str, *, of: int | None = None, create_graph: bool = False
+    loss: Tensor, inputs: Tensors, which: str, *, required: int | None = None, create_graph: bool = False
 ) -> tuple[Tensor | None, ...]:
-    """∂loss/∂inputs, of which the first `of` (all, unless told) are the inner parameters it must depend on."""
+    """∂loss/∂inputs. The loss must depend on one of the first `required` inputs, by default on one of all."""
     grads = torch.autograd.grad(loss, inputs, create_graph=create_graph, allow_unused=True)
-    require_dependence(grads[:of], which)
+    require_dependence(grads[:required], which)
     return grads
 
 
 def require_dependence(grads: Sequence[Tensor | None], which: str) -> None:
     if all(g is None for g in grads):
-        raise InputError(_independent(which))
+        raise InputError(_no_dependence(which))
 
 
-def filled(grads: Sequence[Tensor | None], like: Tensors) -> Tensors:
-    """Zeros where autograd says that a parameter is not used."""
+def zeros_for_none(grads: Sequence[Tensor | None], like: Tensors) -> Tensors:
+    """Zeros where autograd returned None, which means that a parameter is not used."""
     return tuple(torch.zeros_like(t) if g is None else g.detach() for g, t in zip(grads, like, strict=True))
 
 
 def _split_gradient(loss: object, w: Tensors, a: Tensors) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor | None, ...]]:
     if not isinstance(loss, SplitLoss):
         raise InputError(
-            "curvature='gauss_newton' needs to see the model's outputs: make the inner loss with "
+            "curvature='gauss_newton' needs the model's outputs: make the inner loss with "
             "idarts.hypergrad.lift, or give it the methods outputs(w, a) and criterion(outputs)"
         )
     outputs = loss.outputs(w, a)
@@ -196,30 +196,30 @@ def _split_gradient(loss: object, w: Tensors, a: Tensors) -> tuple[Tensor, Tenso
         raise InputError("curvature='gauss_newton' needs outputs(w, a) to be one tensor that depends on w")
     value = scalar(loss.criterion(outputs), "inner")
     (cotangent,) = torch.autograd.grad(value, outputs, create_graph=True)
-    if not cotangent.requires_grad:  # a criterion linear in the outputs has no curvature, but J must still be reachable
+    if not cotangent.requires_grad:  # a criterion linear in the outputs has no curvature, but the products need J
         cotangent = cotangent.detach().requires_grad_()
     grads = torch.autograd.grad(outputs, w, cotangent, create_graph=True, allow_unused=True)
     require_dependence(grads, "inner")
     return value, outputs, cotangent, grads
 
 
-def _independent(which: str) -> str:
+def _no_dependence(which: str) -> str:
     return (
         f"the {which} loss does not depend on the inner parameters it is given; compute it from its argument w "
-        "(idarts.hypergrad.lift makes such a function of a module)"
+        "(idarts.hypergrad.lift makes such a function from a module)"
     )
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
-    """Turns torch's words for a missing second derivative, which name the operation, into ours."""
+def _translate_errors() -> Iterator[None]:
+    """Turn torch's error for a missing second derivative, which names the operation, into ours."""
     try:
         yield
     except RuntimeError as error:
-        words = " ".join(str(error).split())
-        if not any(sign in words for sign in ("is not implemented", "not twice differentiable", "double backward")):
+        message = " ".join(str(error).split())
+        if not any(sign in message for sign in ("is not implemented", "not twice differentiable", "double backward")):
             raise
-        raise NotDifferentiableError(_TWICE.format(words)) from error
+        raise NotDifferentiableError(_TWICE.format(message)) from error
 
 
 _TWICE = (
@@ -230,17 +230,17 @@ _TWICE = (
 
 def _once_differentiable(loss: Tensor) -> set[str]:
     """Names of the custom functions in the loss's graph that forbid a second derivative."""
-    names, seen, open_nodes = set(), set(), [loss.grad_fn]
-    while open_nodes:
-        node = open_nodes.pop()
-        if node is None or node in seen:
+    names, visited, pending = set(), set(), [loss.grad_fn]
+    while pending:
+        node = pending.pop()
+        if node is None or node in visited:
             continue
-        seen.add(node)
+        visited.add(node)
         function: Any = getattr(node, "_forward_cls", None)
         backward: Any = getattr(function, "backward", None)
         while hasattr(backward, "__wrapped__"):  # decorated: by torch's once_differentiable, or by something harmless
             if backward.__globals__["__name__"] == "torch.autograd.function":
                 names.add(function.__name__)
             backward = backward.__wrapped__
-        open_nodes += [parent for parent, _ in node.next_functions]
+        pending += [parent for parent, _ in node.next_functions]
     return names

@@ -1,4 +1,4 @@
-"""The largest eigenvalue of the curvature, kept from call to call."""
+"""The largest eigenvalue of the curvature, followed from call to call."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,25 +7,41 @@ import torch
 from torch import Tensor
 
 from idarts.errors import InputError
-from idarts.hypergrad.vectors import drawn, length
+from idarts.hypergrad.implicit import System
+from idarts.hypergrad.method import State
+from idarts.hypergrad.problem import Averaging
+from idarts.hypergrad.vectors import length, random_normal
 
 COLD_ITERATIONS, WARM_ITERATIONS = 20, 2
+
+Product = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
 class Spectrum:
     """A running estimate of the eigenvalue of largest modulus, by power iteration.
 
-    Hand `estimate.spectrum` back to the next `hypergradient` call: it starts where the last one ended, so two products
-    now and then are enough while the weights move slowly. Plain tensors and a count, so that it can be saved.
+    A measurement starts where the last one ended, so two products are enough while the weights move slowly.
     """
 
     vector: Tensor
     eigenvalue: Tensor  # 0-d; a power iteration approaches it from below
     age: int = 0  # calls since it was measured
 
+    def state(self) -> State:
+        return dict(vars(self))
 
-def power_iteration(product: Callable[[Tensor], Tensor], start: Tensor, iterations: int) -> Spectrum:
+    @classmethod
+    def load(cls, state: State, system: System) -> "Spectrum | None":
+        """The estimate in a state; None before the first measurement."""
+        if state is None:
+            return None
+        if not isinstance(state, dict) or state.keys() != {"vector", "eigenvalue", "age"}:
+            raise InputError("this is not a state of Neumann; pass the state of its last estimate, or state=None")
+        return cls(system.load(state["vector"]), state["eigenvalue"].to(system.g), state["age"])
+
+
+def power_iteration(product: Product, start: Tensor, iterations: int) -> Spectrum:
     """The dominant eigenvalue of a symmetric `product`.
 
     >>> d = torch.tensor([1.0, 3.0, 10.0])
@@ -41,15 +57,19 @@ def power_iteration(product: Callable[[Tensor], Tensor], start: Tensor, iteratio
     return Spectrum(vector, eigenvalue)
 
 
-def renewed(previous: Spectrum | None, product: Callable[[Tensor], Tensor], like: Tensor, every: int) -> Spectrum:
-    """The estimate to use now: measured from nothing, renewed every so many calls, else a call older."""
+def measure(product: Product, start: Tensor, iterations: int, averaging: Averaging) -> Spectrum:
+    """`power_iteration`, with the same estimate for all processes."""
+    own = power_iteration(product, start, iterations)
+    if averaging.vectors:
+        return own
+    both = averaging.number(torch.cat([own.vector, own.eigenvalue.reshape(1)]))
+    return Spectrum(both[:-1], both[-1])
+
+
+def update(previous: Spectrum | None, product: Product, system: System, refresh: int) -> Spectrum:
+    """The estimate for this call: measured at first and then every `refresh` calls, otherwise one call older."""
     if previous is None:
-        return power_iteration(product, drawn(like.shape, like, seed=0), COLD_ITERATIONS)
-    if previous.vector.shape != like.shape:
-        raise InputError(
-            f"the running spectrum was measured on {previous.vector.numel()} weights, these are {like.numel()}; "
-            "pass spectrum=None for another problem"
-        )
-    if previous.age + 1 < every:
+        return measure(product, random_normal(system.g.shape, system.g, seed=0), COLD_ITERATIONS, system.averaging)
+    if previous.age + 1 < refresh:
         return Spectrum(previous.vector, previous.eigenvalue, previous.age + 1)
-    return power_iteration(product, previous.vector.to(like), WARM_ITERATIONS)
+    return measure(product, previous.vector, WARM_ITERATIONS, system.averaging)

@@ -1,4 +1,4 @@
-"""Tuples of tensors seen as one flat vector: linear algebra then needs no loops over parameters."""
+"""A tuple of tensors as one flat vector, so that linear algebra needs no loop over parameters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ PerParameter = float | Tensor | Sequence[float | Tensor]  # one number for all, 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a tuple of tensors lies in a flat vector of one dtype (the widest of theirs).
+    """The place of each tensor of a tuple in a flat vector, whose dtype is the widest of theirs.
 
     >>> layout = Layout.of((torch.zeros(2, 3), torch.zeros(4)))
     >>> vector = layout.flatten((torch.ones(2, 3), torch.zeros(4)))
@@ -37,8 +37,12 @@ class Layout:
     def size(self) -> int:
         return sum(shape.numel() for shape in self.shapes)
 
+    def zeros(self) -> Tensor:
+        """A flat vector of zeros."""
+        return torch.zeros(self.size, dtype=self.dtype, device=self.device)
+
     def flatten(self, tensors: Sequence[Tensor | None]) -> Tensor:
-        """One vector; `None`, autograd's word for an unused parameter, counts as zeros."""
+        """One vector. `None`, which autograd returns for an unused parameter, counts as zeros."""
         return torch.cat(
             [
                 torch.zeros(shape.numel(), dtype=self.dtype, device=self.device)
@@ -55,12 +59,12 @@ class Layout:
         )
 
     def leaves(self, vector: Tensor) -> Tensors:
-        """`unflatten`, ready to be differentiated by."""
+        """`unflatten`, as leaves that require gradients."""
         return tuple(part.detach().requires_grad_() for part in self.unflatten(vector))
 
     def diagonal(self, values: PerParameter, name: str) -> Tensor:
-        """A number as a 0-d tensor, or one value per parameter spread over its entries as a flat vector."""
-        if not isinstance(values, Sequence):  # a number, of Python's, of NumPy's or a 0-d tensor
+        """One number as a 0-d tensor; one value per parameter as a flat vector that repeats it for each entry."""
+        if not isinstance(values, Sequence):  # a number from Python or NumPy, or a 0-d tensor
             return torch.as_tensor(values, dtype=self.dtype, device=self.device)
         if len(values) != len(self.shapes):
             raise InputError(
@@ -75,18 +79,19 @@ class Layout:
         )
 
 
-def drawn(shape: Sequence[int], like: Tensor, seed: int) -> Tensor:
-    """Normal numbers from a generator of their own, so the caller's random state stays; the same in every precision.
+def random_normal(shape: Sequence[int], like: Tensor, seed: int) -> Tensor:
+    """Normal numbers, the same in every precision, from a separate generator: the global random state does not change.
 
-    >>> drawn((2,), torch.zeros(1), seed=0).double() - drawn((2,), torch.zeros(1, dtype=torch.float64), seed=0) < 1e-6
-    tensor([True, True])
+    >>> single, double = (torch.zeros(1, dtype=dtype) for dtype in (torch.float32, torch.float64))
+    >>> torch.equal(random_normal((2,), single, seed=0), random_normal((2,), double, seed=0).float())
+    True
     """
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(tuple(shape), dtype=torch.float64, generator=generator).to(like)
 
 
 def length(v: Tensor) -> Tensor:
-    """Euclidean norm as a 0-d tensor, never quite zero, so that it can divide.
+    """Euclidean norm as a 0-d tensor, never exactly zero, so that one can divide by it.
 
     >>> length(torch.tensor([3.0, 4.0])).item()
     5.0

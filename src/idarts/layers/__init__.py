@@ -1,9 +1,11 @@
-"""Layers with a cheap double backward, and the pieces that fused supernets are built of."""
+"""Layers with a cheap double backward, and the parts of fused supernets. Other packages import from here."""
 
+from idarts.layers.fallback import must_fall_back
+from idarts.layers.functions import Linear
 from idarts.layers.graph import Fan, FusedGraph, complete_edges
-from idarts.layers.lean import batch_norm, conv2d, lean, relu, statistics_by
+from idarts.layers.lean import avg_pool2d, batch_norm, conv2d, lean, relu, statistics_by
 from idarts.layers.mixing import mix
-from idarts.layers.mixture import Mixture, chosen, one_hot
+from idarts.layers.mixture import Mixture, multi_hot, one_hot
 from idarts.layers.parallel import Block, Parallel, ParallelNorm, ParallelReduce
 from idarts.layers.pooling import max_pool2d
 
@@ -11,17 +13,20 @@ __all__ = [
     "Block",
     "Fan",
     "FusedGraph",
+    "Linear",
     "Mixture",
     "Parallel",
     "ParallelNorm",
     "ParallelReduce",
+    "avg_pool2d",
     "batch_norm",
-    "chosen",
     "complete_edges",
     "conv2d",
     "lean",
     "max_pool2d",
     "mix",
+    "multi_hot",
+    "must_fall_back",
     "one_hot",
     "relu",
     "statistics_by",

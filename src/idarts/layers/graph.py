@@ -25,11 +25,11 @@ def complete_edges(inputs: int, nodes: int) -> tuple[tuple[int, int], ...]:
 
 
 class FusedGraph(nn.Module):
-    """Nodes from inputs: each the sum over all edges into it of the mixture of `ops` on that edge.
+    """A cell in which each node is the sum over all its incoming edges of the mixture of `ops` on that edge.
 
-    `fan(source, members)` makes the operations on the `members` edges that leave a node. Where `share` is more than
-    one, only the first of so many equal parts of a node's channels go through them; the rest arrives as it is (pooled
-    if the operations halve the image), and the channels are shuffled, so that all take their turn.
+    `fan(source, members)` makes the operations on the `members` edges that leave a node. If `share` is greater than
+    one, only the first 1/`share` of a node's channels pass through the operations. The others bypass them (pooled if
+    the operations halve the image), and the channels are shuffled, so that each of them gets its turn.
     """
 
     def __init__(
@@ -43,65 +43,62 @@ class FusedGraph(nn.Module):
 
     def forward(self, states: Sequence[Tensor], mixture: Mixture) -> list[Tensor]:
         """The states of all nodes, given those of the inputs."""
-        states, ends = list(states), [End() for _ in range(self.nodes)]
-        like = states[0][:, :, :: self.fans[0].stride, :: self.fans[0].stride]  # a node, in shape
+        states, nodes = list(states), [NodeInputs() for _ in range(self.nodes)]
+        like = states[0][:, :, :: self.fans[0].stride, :: self.fans[0].stride]  # has the shape of a node
         for source, fan in enumerate(self.fans):
             if source >= self.inputs:
-                states.append(self._node(ends[source], like))
-            x, targets = states[source], self._targets(source)
-            rows, arrived = [self.rows[source, t] for t in targets], [ends[t] for t in targets]
+                states.append(self._state(nodes[source], like))
+            x, indices = states[source], self._targets(source)
+            rows, targets = [self.rows[source, t] for t in indices], [nodes[t] for t in indices]
             if self.share > 1:
                 width = x.shape[1] // self.share
                 x, rest = x[:, :width].contiguous(memory_format=torch.channels_last), x[:, width:]
-                self._pass_by(rest, fan.stride, mixture, rows, arrived)
-            fan(x, mixture, rows, self.columns, arrived)
-        return [*states, self._node(ends[-1], like)]
+                self._bypass(rest, fan.stride, mixture, rows, targets)
+            fan(x, mixture, rows, self.columns, targets)
+        return [*states, self._state(nodes[-1], like)]
 
-    def _node(self, end: "End", like: Tensor) -> Tensor:
+    def _state(self, node: "NodeInputs", like: Tensor) -> Tensor:
         if self.share == 1:
-            return end.total(like)
-        total = end.total(like[:, : like.shape[1] // self.share])
-        passed = reduce(add, end.passing) if end.passing else torch.zeros_like(like[:, total.shape[1] :])
-        joined = torch.cat([total, passed], dim=1)
+            return node.total(like)
+        total = node.total(like[:, : like.shape[1] // self.share])
+        rest = reduce(add, node.bypass) if node.bypass else torch.zeros_like(like[:, total.shape[1] :])
+        joined = torch.cat([total, rest], dim=1)
         shuffled: Tensor = joined.unflatten(1, (self.share, -1)).transpose(1, 2).flatten(1, 2)
         return shuffled
 
-    def _pass_by(self, rest: Tensor, stride: Any, mixture: Mixture, rows: list[int], ends: list["End"]) -> None:
+    def _bypass(
+        self, rest: Tensor, stride: Any, mixture: Mixture, rows: list[int], targets: list["NodeInputs"]
+    ) -> None:
         rest = functional.max_pool2d(rest, 2, 2, ceil_mode=True) if stride == 2 else rest
-        for row, end in zip(rows, ends, strict=True):
+        for row, target in zip(rows, targets, strict=True):
             if any(mixture.runs(row, column) for column in self.columns.values()):
-                end.passing.append(rest)
+                target.bypass.append(rest)
 
     def _targets(self, source: int) -> range:
         return range(max(source + 1, self.inputs), self.nodes)
 
 
 @dataclass
-class End:
-    """What arrives at a node: tensors that α has scaled already, and tensors with the α that is to scale them."""
+class NodeInputs:
+    """The terms of a node's sum."""
 
-    arriving: list[Tensor] = field(default_factory=list)
-    scaled: list[tuple[Tensor, Tensor]] = field(default_factory=list)
-    passing: list[Tensor] = field(default_factory=list)  # channels that no operation saw
+    scaled: list[Tensor] = field(default_factory=list)  # already multiplied by α
+    weighted: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # with the α that multiplies them
+    bypass: list[Tensor] = field(default_factory=list)  # channels that passed through no operation
 
     def total(self, like: Tensor) -> Tensor:
-        """Their sum; zeros where nothing arrives."""
-        if self.scaled:
-            return mix([term for term, _ in self.scaled], torch.stack([w for _, w in self.scaled]), self.arriving)
-        return reduce(add, self.arriving) if self.arriving else torch.zeros_like(like)
-
-
-def _member(parallel: Any, x: Tensor, index: int, scale: Tensor) -> Tensor:
-    result: Tensor = parallel.member(x, index, scale)
-    return result
+        """The sum without the bypass; zeros if there are no terms."""
+        if self.weighted:
+            return mix([term for term, _ in self.weighted], torch.stack([w for _, w in self.weighted]), self.scaled)
+        return reduce(add, self.scaled) if self.scaled else torch.zeros_like(like)
 
 
 class Fan(nn.Module):
     """The operations on all edges that leave one node.
 
-    `parallel` have weights of their own on each edge, read the node's ReLU, and take α into their BatchNorm; `shared`
-    are the same on all edges: computed once, scaled at each end. An operation that is in neither, as `none`, costs
-    nothing.
+    `parallel` operations have separate weights for each edge, read the node after ReLU, and apply α in their BatchNorm.
+    `shared` operations are the same for all edges: computed once, scaled for each target. An operation in neither, such
+    as `none`, costs nothing.
     """
 
     def __init__(self, parallel: Mapping[str, nn.Module], shared: Mapping[str, nn.Module], stride: int = 1) -> None:
@@ -110,18 +107,19 @@ class Fan(nn.Module):
         self.parallel, self.shared = nn.ModuleDict(parallel), nn.ModuleDict(shared)
 
     def forward(
-        self, x: Tensor, mixture: Mixture, rows: list[int], columns: Mapping[str, int], ends: list[End]
+        self, x: Tensor, mixture: Mixture, rows: list[int], columns: Mapping[str, int], targets: list[NodeInputs]
     ) -> None:
-        self._send_parallel(x, mixture, rows, columns, ends)
+        """Add to the targets what the edges, given by their rows of the mixture, contribute."""
+        self._run_parallel(x, mixture, rows, columns, targets)
         for op, module in self.shared.items():
-            running = [(row, end) for row, end in zip(rows, ends, strict=True) if mixture.runs(row, columns[op])]
+            running = [(row, node) for row, node in zip(rows, targets, strict=True) if mixture.runs(row, columns[op])]
             if running:
                 result = module(x)
-                for row, end in running:
-                    end.scaled.append((result, mixture.weights[row, columns[op]]))
+                for row, node in running:
+                    node.weighted.append((result, mixture.weights[row, columns[op]]))
 
-    def _send_parallel(
-        self, x: Tensor, mixture: Mixture, rows: list[int], columns: Mapping[str, int], ends: list[End]
+    def _run_parallel(
+        self, x: Tensor, mixture: Mixture, rows: list[int], columns: Mapping[str, int], targets: list[NodeInputs]
     ) -> None:
         running = {op: [mixture.runs(row, columns[op]) for row in rows] for op in self.parallel}
         if not any(map(any, running.values())):
@@ -131,9 +129,10 @@ class Fan(nn.Module):
             if all(running[op]):
                 together.append(module(x, mixture.weights[rows, columns[op]]))
                 continue
-            for index, (row, end) in enumerate(zip(rows, ends, strict=True)):
+            member: Any = module.member
+            for index, (row, node) in enumerate(zip(rows, targets, strict=True)):
                 if running[op][index]:
-                    end.arriving.append(_member(module, x, index, mixture.weights[row, columns[op]]))
+                    node.scaled.append(member(x, index, mixture.weights[row, columns[op]]))
         if together:
-            for end, part in zip(ends, reduce(add, together).chunk(len(ends), dim=1), strict=True):
-                end.arriving.append(part)
+            for node, part in zip(targets, reduce(add, together).chunk(len(targets), dim=1), strict=True):
+                node.scaled.append(part)

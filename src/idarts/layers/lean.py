@@ -1,12 +1,12 @@
-"""Layers whose double backward is cheap: drop-in replacements for some of torch's, equal to them up to rounding.
+"""Layers with a cheap double backward: drop-in replacements for some of torch's, equal to them up to rounding.
 
-A Hessian-vector product differentiates the gradient once more. There PyTorch spends some twenty passes over the
-activations on a batch normalisation, moves the batch into the channels of a convolution, and adds tensors of zeros for
-ReLU and average pooling (contiguous ones, which turn a channels-last network's gradients into the slow layout). Here
-that step is written by hand. Give the model and its inputs `memory_format=torch.channels_last` for the full gain.
+A Hessian-vector product differentiates the gradient once more. In this step PyTorch makes some twenty passes over the
+activations for a batch normalisation, moves the batch into the channels of a convolution, and adds tensors of zeros for
+ReLU and average pooling (contiguous ones, which bring the gradients of a channels-last network into the slow layout).
+Here this step is written by hand. Use `memory_format=torch.channels_last` for the model and its inputs for full speed.
 
-Torch's own functions do the work where these cannot: without gradients, under autocast, torch.func transforms, forward
-mode or torch.compile, and for other dtypes than float32 and float64.
+The functions fall back to torch's own without gradients, under autocast, torch.func transforms, forward mode or
+torch.compile, and for dtypes other than float32 and float64.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,22 +17,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from idarts.layers.fallback import must_fall_back
 from idarts.layers.functions import BatchNorm, Conv2d, Linear, ReLU, call
 from idarts.layers.pooling import LeanMaxPool2d
-from idarts.layers.stock import must_be_stock
 
 Pair = int | tuple[int, ...] | list[int]
 Module = TypeVar("Module", bound=nn.Module)
 
 _aten = torch.ops.aten
-_gathers: list[Callable[[Tensor], Tensor]] = []  # of `statistics_by`, the innermost last
+_gathers: list[Callable[[Tensor], Tensor]] = []  # set by `statistics_by`; the innermost is the last
 
 
 def lean(module: Module) -> Module:
-    """Make every convolution, batch normalisation, ReLU and pooling of a model lean, in place.
+    """Replace every convolution, batch normalisation, ReLU and pooling layer of a model by its lean form, in place.
 
-    Only layers of exactly torch's classes change, and only their class does: parameters, buffers, hooks and
-    `state_dict` stay the same objects.
+    Only instances of exactly torch's classes change, and only in their class: parameters, buffers, hooks and
+    `state_dict` stay the same.
 
     >>> net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU())
     >>> weight = net[0].weight
@@ -55,7 +55,7 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """`torch.nn.functional.batch_norm` for images, differentiable any number of times, of which two are lean.
+    """`torch.nn.functional.batch_norm` for images, differentiable any number of times; the first two are lean.
 
     >>> x, weight = torch.randn(8, 3, 5, 5), torch.ones(3, requires_grad=True)
     >>> y = batch_norm(x, None, None, weight, training=True)
@@ -64,12 +64,12 @@ def batch_norm(
     """
     if training and _gathers:
         return _joint_batch_norm(x, running_mean, running_var, weight, bias, momentum, eps)
-    known = training or (running_mean is not None and running_var is not None)  # torch says so; its kernel would crash
-    if not known or must_be_stock(x, weight, bias, running_mean, running_var):
+    known = training or (running_mean is not None and running_var is not None)  # if not, torch raises an error
+    if not known or must_fall_back(x, weight, bias, running_mean, running_var):
         return functional.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
     if training and x.numel() == x.shape[1]:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {x.size()}")
-    # Torch's channels-last kernel reads an expanded weight past its end.
+    # Torch's channels-last kernel reads past the end of an expanded weight.
     weight, bias = (None if t is None else t.contiguous() for t in (weight, bias))
     y: Tensor = call(BatchNorm, x, weight, bias, running_mean, running_var, training, momentum, eps)
     return y
@@ -77,9 +77,9 @@ def batch_norm(
 
 @contextmanager
 def statistics_by(gather: Callable[[Tensor], Tensor]) -> Iterator[None]:
-    """Within the block, batch normalisation in training uses the statistics of several equal batches together.
+    """Within the block, batch normalisation in training uses the joint statistics of several batches of equal size.
 
-    `gather` takes this batch's statistics, a vector, and gives those of all batches as the rows of a matrix.
+    `gather` takes the statistics of this batch, a vector, and returns those of all batches as the rows of a matrix.
 
     >>> x, y = torch.randn(4, 3, 2, 2), torch.randn(4, 3, 2, 2)
     >>> var, mean = (torch.stack(both) for both in zip(*(torch.var_mean(b, (0, 2, 3), correction=0) for b in (x, y))))
@@ -131,13 +131,13 @@ def conv2d(
     dilation: Pair = 1,
     groups: int = 1,
 ) -> Tensor:
-    """`torch.nn.functional.conv2d`, differentiable any number of times, of which two are lean.
+    """`torch.nn.functional.conv2d`, differentiable any number of times; the first two are lean.
 
     >>> x, weight = torch.randn(2, 3, 8, 8), torch.randn(4, 3, 3, 3, requires_grad=True)
     >>> torch.allclose(conv2d(x, weight, padding="same"), functional.conv2d(x, weight, padding=1), atol=1e-6)
     True
     """
-    sides = None if must_be_stock(x, weight, bias) else _padding(padding, weight, _pair(stride), _pair(dilation))
+    sides = None if must_fall_back(x, weight, bias) else _padding(padding, weight, _pair(stride), _pair(dilation))
     if sides is None:
         return functional.conv2d(x, weight, bias, stride, padding, dilation, groups)
     y: Tensor = call(Conv2d, x, weight, bias, _pair(stride), sides, _pair(dilation), groups)
@@ -150,7 +150,7 @@ def relu(x: Tensor) -> Tensor:
     >>> relu(torch.tensor([-1.0, 2.0], requires_grad=True)).detach()
     tensor([0., 2.])
     """
-    if must_be_stock(x):
+    if must_fall_back(x):
         return torch.relu(x)
     y: Tensor = call(ReLU, x)
     return y
@@ -170,7 +170,7 @@ def avg_pool2d(
     >>> avg_pool2d(torch.ones(1, 1, 4, 4, requires_grad=True), 2).shape
     torch.Size([1, 1, 2, 2])
     """
-    if must_be_stock(x):
+    if must_fall_back(x):
         return functional.avg_pool2d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
     kernel = _pair(kernel_size)
     window = kernel, kernel if stride is None else _pair(stride), _pair(padding), ceil_mode, count_include_pad
@@ -206,7 +206,7 @@ class LeanBatchNorm2d(nn.BatchNorm2d):
 
 
 class LeanConv2d(nn.Conv2d):
-    """`nn.Conv2d` with a cheap double backward; other padding modes than zeros are torch's own."""
+    """`nn.Conv2d` with a cheap double backward; torch's own for padding modes other than zeros."""
 
     def forward(self, input: Tensor) -> Tensor:
         if self.padding_mode != "zeros":
@@ -215,7 +215,7 @@ class LeanConv2d(nn.Conv2d):
 
 
 class LeanReLU(nn.ReLU):
-    """`nn.ReLU` with a cheap double backward; in place, it is torch's own."""
+    """`nn.ReLU` with a cheap double backward; torch's own if in place."""
 
     def forward(self, input: Tensor) -> Tensor:
         return super().forward(input) if self.inplace else relu(input)
@@ -239,7 +239,7 @@ _LEAN: dict[type[nn.Module], type[nn.Module]] = {
 
 
 def _padding(padding: Pair | str, weight: Tensor, stride: list[int], dilation: list[int]) -> list[int] | None:
-    """A padding in numbers; none where torch pads one side more than the other, or refuses."""
+    """The padding as numbers; None where torch pads one side more than the other, or raises an error."""
     if not isinstance(padding, str):
         return _pair(padding)
     if padding == "valid":

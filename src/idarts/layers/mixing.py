@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from idarts.layers.stock import must_be_stock
+from idarts.layers.fallback import must_fall_back
+from idarts.layers.functions import call
 
 
 def mix(terms: Sequence[Tensor], weights: Tensor, rest: Sequence[Tensor] = ()) -> Tensor:
@@ -15,17 +16,16 @@ def mix(terms: Sequence[Tensor], weights: Tensor, rest: Sequence[Tensor] = ()) -
     >>> mix([torch.ones(2), torch.ones(2)], torch.tensor([1.0, 2.0]), [torch.ones(2)])
     tensor([4., 4.])
     """
-    if must_be_stock(terms[0], weights, *terms, *rest):
+    if must_fall_back(terms[0], weights, *terms, *rest):
         return sum(
             [weight * term for weight, term in zip(weights, terms, strict=True)] + list(rest), start=torch.zeros(())
         )
-    apply: Any = _Mix.apply
-    result: Tensor = apply(weights, len(terms), *terms, *rest)
+    result: Tensor = call(_Mix, weights, len(terms), *terms, *rest)
     return result
 
 
 def _combine(weights: Sequence[Tensor | None], tensors: Sequence[Tensor | None]) -> Tensor | None:
-    """Σ weight·tensor over the tensors that are there, accumulated in place; no weight is a weight of one."""
+    """Σ weight·tensor, accumulated in place. A missing tensor is left out; a missing weight counts as one."""
     total: Tensor | None = None
     for weight, tensor in zip(weights, tensors, strict=True):
         if tensor is None:
@@ -51,8 +51,7 @@ class _Mix(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         weights, *terms = ctx.saved_tensors
-        apply: Any = _MixGrad.apply
-        grad_weights, *grads = apply(g, weights, ctx.needs_input_grad[0], *terms)
+        grad_weights, *grads = call(_MixGrad, g, weights, ctx.needs_input_grad[0], *terms)
         rest = [g] * (len(ctx.needs_input_grad) - 2 - ctx.count)
         return grad_weights, None, *grads, *rest
 
@@ -80,7 +79,7 @@ class _MixGrad(torch.autograd.Function):
 
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:
-    """⟨a, b⟩, in one pass where both lie in memory alike."""
+    """⟨a, b⟩, in one pass if both have the same memory layout."""
     if a.dim() == 4 and a.stride() == b.stride() and a.is_contiguous(memory_format=torch.channels_last):
         a, b = a.permute(0, 2, 3, 1), b.permute(0, 2, 3, 1)
     return torch.dot(a.reshape(-1), b.reshape(-1))

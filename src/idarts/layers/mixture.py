@@ -1,4 +1,4 @@
-"""What a supernet mixes: the weights of the options of every decision, and which of them run."""
+"""The weights with which a supernet mixes the options of its decisions."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Mixture:
-    """Weights of the options, and which of them run: `None` for all; `active` is control flow, so it is plain data."""
+    """The weight of each option (one row per decision), and which options run: `active=None` runs all of them.
+
+    `active` decides what is computed, so it is plain data, not a tensor.
+    """
 
     weights: Tensor
     active: tuple[tuple[bool, ...], ...] | None = None
@@ -18,15 +21,20 @@ class Mixture:
 
 
 def one_hot(choices: list[int], options: int, like: Tensor) -> Mixture:
-    """A single path: each row takes one option with weight one, and only that one runs.
+    """A single path: in each row one option has weight one, and only that one runs.
 
     >>> one_hot([2], 3, torch.zeros(1)).active
     ((False, False, True),)
     """
-    return chosen([[choice] for choice in choices], options, like)
+    return multi_hot([[choice] for choice in choices], options, like)
 
 
-def chosen(choices: list[list[int]], options: int, like: Tensor) -> Mixture:
-    """Each row takes several options (or none) with weight one: parents of a node, for example."""
+def multi_hot(choices: list[list[int]], options: int, like: Tensor) -> Mixture:
+    """In each row several options (or none) have weight one: the parents of a node, for example.
+
+    >>> multi_hot([[0, 2], []], 3, torch.zeros(1)).weights
+    tensor([[1., 0., 1.],
+            [0., 0., 0.]])
+    """
     active = tuple(tuple(column in row for column in range(options)) for row in choices)
     return Mixture(torch.tensor(active, dtype=like.dtype, device=like.device), active)

@@ -1,8 +1,8 @@
-"""Parallel operations as one: the pieces of fused supernets.
+"""Parallel operations computed as one: the parts of fused supernets.
 
-Edges that leave one node read the same tensor. Their convolutions of one kind are one wider or grouped convolution,
-their BatchNorms one BatchNorm whose weight is α, and what remains is a weighted sum. The mathematics is that of edge by
-edge.
+All edges that leave one node read the same tensor. Their convolutions of one kind become one wider or grouped
+convolution, and their BatchNorms one BatchNorm whose weight is α. A weighted sum remains. The result is that of
+computing edge by edge.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,7 @@ EPS, MOMENTUM = 1e-5, 0.1
 
 @dataclass(frozen=True)
 class Block:
-    """A convolution and its BatchNorm (not affine); `separable` makes it a depthwise and a pointwise one.
-
-    Dilation is 1 or 2.
-    """
+    """A convolution and its BatchNorm (not affine), depthwise and pointwise if `separable`. Dilation is 1 or 2."""
 
     kernel: int
     stride: int = 1
@@ -30,9 +27,9 @@ class Block:
 
 
 class Parallel(nn.Module):
-    """`members` equal chains of blocks, with ReLU between blocks, all on one input; α scales the end of each.
+    """`members` equal chains of blocks on one input, with ReLU between blocks; α scales the output of each chain.
 
-    The members lie side by side in the output's channels. `member` runs one of them alone.
+    The outputs are concatenated along the channels. `member` runs one chain alone.
     """
 
     def __init__(self, channels: int, members: int, blocks: Sequence[Block]) -> None:
@@ -41,7 +38,7 @@ class Parallel(nn.Module):
         self.blocks = nn.ModuleList(_ParallelBlock(channels, members, block) for block in blocks)
 
     def forward(self, x: Tensor, scales: Tensor) -> Tensor:
-        """All members; `scales` has an α for each. The input is one member wide."""
+        """All members; `scales` has one α for each. The input has the channels of one member."""
         return self._chain(x, scales.repeat_interleave(self.channels), slice(0, self.members))
 
     def member(self, x: Tensor, index: int, scale: Tensor) -> Tensor:
@@ -56,7 +53,7 @@ class Parallel(nn.Module):
 
 
 class ParallelNorm(nn.Module):
-    """BatchNorm of parallel members, without weights of its own: α is its weight."""
+    """BatchNorm of parallel members. It has no parameters: α is its weight."""
 
     running_mean: Tensor
     running_var: Tensor
@@ -67,7 +64,7 @@ class ParallelNorm(nn.Module):
         self.register_buffer("running_var", torch.ones(channels))
 
     def forward(self, z: Tensor, scale: Tensor | None = None, part: slice = slice(None)) -> Tensor:
-        """Normalise the channels `part`, which are those of z."""
+        """Normalise z, which holds the channels `part`."""
         mean, var = self.running_mean[part], self.running_var[part]
         return batch_norm(z, mean, var, scale, None, self.training, MOMENTUM, EPS)
 
@@ -83,11 +80,11 @@ class _ParallelBlock(nn.Module):
 
     def forward(self, x: Tensor, scale: Tensor | None, part: slice) -> Tensor:
         wide, count = slice(part.start * self.channels, part.stop * self.channels), part.stop - part.start
-        shared = x.shape[1] == self.channels  # else each member reads channels of its own
+        shared = x.shape[1] == self.channels  # otherwise each member has its own channels
         weight, block, sides = self.weight[wide], self.block, x.shape[2:]
         stride = 1 if block.dilation == 2 else block.stride
-        if block.dilation == 2:  # dilated convolutions have slow gradients, ordinary ones on every other pixel do not
-            x = every_other(x) if block.stride == 1 else x[:, :, ::2, ::2]
+        if block.dilation == 2:  # gradients of dilated convolutions are slow; plain ones on every other pixel are not
+            x = space_to_batch(x) if block.stride == 1 else x[:, :, ::2, ::2]
         if self.pointwise is None:
             z = conv2d(x, weight, None, stride, block.kernel // 2, groups=1 if shared else count)
         else:
@@ -95,15 +92,15 @@ class _ParallelBlock(nn.Module):
             z = conv2d(x, weight, None, stride, block.kernel // 2, groups=count * self.channels)
             z = conv2d(z, self.pointwise[wide], groups=count)
         if block.dilation == 2 and block.stride == 1:
-            z = put_together(z, *sides)
+            z = batch_to_space(z, *sides)
         result: Tensor = self.norm(z, scale, wide)
         return result
 
 
-def every_other(x: Tensor) -> Tensor:
-    """The four images made of every other row and column, as a batch four times as large, in channels-last layout.
+def space_to_batch(x: Tensor) -> Tensor:
+    """The four images of every other row and column, as a batch four times as large, in channels-last layout.
 
-    >>> every_other(torch.arange(16.0).view(1, 1, 4, 4))[1, 0]
+    >>> space_to_batch(torch.arange(16.0).view(1, 1, 4, 4))[1, 0]
     tensor([[ 1.,  3.],
             [ 9., 11.]])
     """
@@ -112,11 +109,11 @@ def every_other(x: Tensor) -> Tensor:
     return rows.permute(2, 4, 0, 1, 3, 5).reshape(-1, *rows.shape[1:4:2], x.shape[1]).permute(0, 3, 1, 2)
 
 
-def put_together(phases: Tensor, height: int, width: int) -> Tensor:
-    """Undo `every_other`.
+def batch_to_space(phases: Tensor, height: int, width: int) -> Tensor:
+    """Undo `space_to_batch`.
 
     >>> x = torch.randn(2, 3, 5, 7)
-    >>> torch.equal(put_together(every_other(x), 5, 7), x)
+    >>> torch.equal(batch_to_space(space_to_batch(x), 5, 7), x)
     True
     """
     rows: Tensor = phases.permute(0, 2, 3, 1).unflatten(0, (2, 2, -1)).permute(2, 3, 0, 4, 1, 5)
@@ -125,7 +122,7 @@ def put_together(phases: Tensor, height: int, width: int) -> Tensor:
 
 
 class ParallelReduce(nn.Module):
-    """`members` factorised reductions of one rectified input: 1×1 convolutions of every other pixel, one shifted."""
+    """`members` factorised reductions of one input: two 1×1 convolutions of every other pixel, one of them shifted."""
 
     def __init__(self, channels: int, members: int) -> None:
         super().__init__()
@@ -143,7 +140,7 @@ class ParallelReduce(nn.Module):
         return self._reduce(x, scale.expand(self.channels), slice(index, index + 1))
 
     def _reduce(self, x: Tensor, scale: Tensor, part: slice) -> Tensor:
-        # Pixels are picked here, not by a stride, as in `FactorizedReduce`.
+        # Slicing selects the pixels, not a stride, as in `FactorizedReduce`.
         moved = nn.functional.pad(x[:, :, 1::2, 1::2], (0, x.shape[3] % 2, 0, x.shape[2] % 2))
         halves = [
             conv2d(
@@ -152,7 +149,7 @@ class ParallelReduce(nn.Module):
             )
             for source, weight in ((x[:, :, ::2, ::2], self.straight), (moved, self.shifted))
         ]
-        # A member's two halves side by side, in channels-last order throughout.
+        # The two halves of a member are neighbours along the channels; the layout stays channels-last.
         rows = [half.permute(0, 2, 3, 1).unflatten(3, (part.stop - part.start, -1)) for half in halves]
         z = torch.cat(rows, dim=4).flatten(3).permute(0, 3, 1, 2)
         result: Tensor = self.norm(z, scale, slice(part.start * self.channels, part.stop * self.channels))
@@ -162,6 +159,6 @@ class ParallelReduce(nn.Module):
 def _parallel_weight(
     channels: int, members: int, kernel: int, groups: int = 1, outputs: int | None = None
 ) -> nn.Parameter:
-    """Weights of `members` convolutions, one after the other, each initialised as torch does a single one."""
+    """The weights of `members` convolutions, concatenated, each initialised as torch initialises a single one."""
     each = [nn.Conv2d(channels, outputs or channels, kernel, groups=groups, bias=False).weight for _ in range(members)]
     return nn.Parameter(torch.cat([weight.detach() for weight in each]))

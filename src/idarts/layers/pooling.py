@@ -1,4 +1,4 @@
-"""Max pooling whose double backward is cheap and keeps the channels-last layout, which torch's own loses."""
+"""Max pooling with a cheap double backward that keeps the channels-last layout; torch's own loses it."""
 
 from functools import partial
 from typing import Any
@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from idarts.layers.functions import Linear
-from idarts.layers.stock import must_be_stock
+from idarts.layers.fallback import must_fall_back
+from idarts.layers.functions import Linear, call
 
-SLOW_CHANNELS = (1, 2, 3, 5, 6, 7)  # which torch pools one number at a time on a CPU, channels-last
+SLOW_CHANNELS = (1, 2, 3, 5, 6, 7)  # for these, torch does not vectorise channels-last pooling on a CPU
 
 _aten = torch.ops.aten
 
@@ -22,15 +22,14 @@ def max_pool2d(x: Tensor, kernel: int, stride: int, padding: int = 0, ceil_mode:
     >>> torch.equal(max_pool2d(x, 3, 1, 1), functional.max_pool2d(x, 3, 1, 1))
     True
     """
-    if must_be_stock(x):
+    if must_fall_back(x):
         return functional.max_pool2d(x, kernel, stride, padding, ceil_mode=ceil_mode)
-    apply: Any = _MaxPool.apply
-    y: Tensor = apply(x, kernel, stride, padding, ceil_mode)
+    y: Tensor = call(_MaxPool, x, kernel, stride, padding, ceil_mode)
     return y
 
 
 class LeanMaxPool2d(nn.MaxPool2d):
-    """`nn.MaxPool2d` with a cheap double backward; dilated, with unequal sides or with indices, it is torch's own."""
+    """`nn.MaxPool2d` with a cheap double backward; torch's own if dilated, not square, or with indices."""
 
     def forward(self, input: Tensor) -> Any:
         window = self.kernel_size, self.stride, self.padding
@@ -41,7 +40,7 @@ class LeanMaxPool2d(nn.MaxPool2d):
 
 
 class _MaxPool(torch.autograd.Function):
-    """Once the maxima are found, pooling only selects: a linear map, whose transpose puts things back."""
+    """With the positions of the maxima fixed, pooling is a linear map: it selects, and its transpose scatters."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, *window: Any) -> Tensor:
@@ -55,19 +54,18 @@ class _MaxPool(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         x, places = ctx.saved_tensors
-        back = partial(_put_back, x.detach(), places, ctx.window)  # x for its shape and layout
-        apply: Any = Linear.apply
-        return apply(g, back, partial(_select, places)), None, None, None, None
+        scatter = partial(_scatter, x.detach(), places, ctx.window)  # x for its shape and layout
+        return call(Linear, g, scatter, partial(_select, places)), None, None, None, None
 
 
 def _pool(x: Tensor, kernel: Any, stride: Any, padding: Any, ceil_mode: bool) -> tuple[Tensor, Tensor]:
-    """Maxima, and where in the image they stand."""
-    found: tuple[Tensor, Tensor] = _aten.max_pool2d_with_indices(x, kernel, stride, padding, 1, ceil_mode)
-    return found
+    """The maxima, and their positions in the image."""
+    result: tuple[Tensor, Tensor] = _aten.max_pool2d_with_indices(x, kernel, stride, padding, 1, ceil_mode)
+    return result
 
 
 def _by_axes(x: Tensor, *window: Any) -> tuple[Tensor, Tensor]:
-    """The same for few channels: along each row, then along each column, the other axis counted to the channels."""
+    """`_pool` for few channels: along rows, then along columns, with the other axis treated as channels."""
     y, columns = _along(x.permute(0, 3, 2, 1), *window)  # from here on (n, w, h, c), then (n, h, w, c)
     y, rows = _along(y.transpose(1, 2), *window)
     places = rows * x.shape[3] + columns.transpose(1, 2).gather(1, rows)
@@ -75,7 +73,7 @@ def _by_axes(x: Tensor, *window: Any) -> tuple[Tensor, Tensor]:
 
 
 def _along(lines: Tensor, kernel: int, stride: int, padding: int, ceil_mode: bool) -> tuple[Tensor, Tensor]:
-    """Maxima along dimension 1 of (n, length, other, channels), and where on that line they stand."""
+    """The maxima along dimension 1 of (n, length, other, channels), and their positions on that line."""
     n, length, other, channels = lines.shape
     wide = lines.reshape(n, length, 1, other * channels).permute(0, 3, 1, 2)
     y, places = _pool(wide, (kernel, 1), (stride, 1), (padding, 0), ceil_mode)
@@ -83,16 +81,16 @@ def _along(lines: Tensor, kernel: int, stride: int, padding: int, ceil_mode: boo
     return y.permute(0, 2, 3, 1).reshape(shape), places.permute(0, 2, 3, 1).reshape(shape)
 
 
-def _put_back(x: Tensor, places: Tensor, window: tuple[Any, ...], g: Tensor) -> Tensor:
+def _scatter(x: Tensor, places: Tensor, window: tuple[Any, ...], g: Tensor) -> Tensor:
     kernel, stride, padding, ceil_mode = window
     last = x.is_contiguous(memory_format=torch.channels_last)
     g = g.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
-    back: Tensor = _aten.max_pool2d_with_indices_backward(g, x, kernel, stride, padding, 1, ceil_mode, places)
-    return back
+    image: Tensor = _aten.max_pool2d_with_indices_backward(g, x, kernel, stride, padding, 1, ceil_mode, places)
+    return image
 
 
 def _select(places: Tensor, t: Tensor) -> Tensor:
-    """What stands at these places of an image, in channels-last layout."""
+    """The values at these positions of an image, in channels-last layout."""
     n, c, h, w = places.shape
     flat, where = (image.permute(0, 2, 3, 1).flatten(1, 2) for image in (t, places))
     return flat.gather(1, where).view(n, h, w, c).permute(0, 3, 1, 2)

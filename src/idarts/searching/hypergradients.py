@@ -34,16 +34,6 @@ def build(settings: "Hypergradient", rate: float) -> Method:
     return make_method(settings.method, {**options, **settings.options})
 
 
-def training_batches(method: Method) -> int:
-    """How many training batches one hypergradient takes: none for first order, one for each step of reverse mode.
-
-    >>> from idarts.hypergrad import Neumann, ReverseMode
-    >>> training_batches(FirstOrder()), training_batches(Neumann(2)), training_batches(ReverseMode(3, 0.1))
-    (0, 1, 3)
-    """
-    return int(getattr(method, "steps", 1)) if method.needs_inner else 0
-
-
 def require_derivatives(name: str, relaxation: Any, method: Method) -> None:
     """Refuse a relaxation that cannot be differentiated as often as the method needs."""
     available: int = getattr(relaxation, "derivatives", 2)

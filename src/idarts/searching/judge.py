@@ -11,7 +11,7 @@ from torch import Tensor
 from idarts.arch import Architecture
 from idarts.engine.ranks import all_mean
 from idarts.errors import NotFiniteError
-from idarts.hypergrad.lift import called
+from idarts.hypergrad.lift import call_module
 from idarts.layers.mixture import Mixture
 from idarts.searching.round import Step, judged
 from idarts.searching.settings import Selection
@@ -47,7 +47,7 @@ def look(search: "Search", mixtures: Mapping[str, Mixture]) -> Step:
     """Loss and accuracy of mixtures on the next validation batch; a loss that is not finite ends the step."""
     inputs, targets = next(search.task.valid)
     with statistics_kept(search.net):
-        outputs = called(search.net, inputs, mixtures=mixtures)
+        outputs = call_module(search.net, inputs, mixtures=mixtures)
     search.spent.gradient_evaluations += FORWARD_COST
     loss, accuracy = all_mean(judged(search.task.loss(outputs, targets), outputs, targets)).tolist()
     if not torch.tensor(loss).isfinite():
@@ -78,7 +78,7 @@ class Judge:
     def __call__(self, mixtures: Mapping[str, Mixture]) -> float:
         """BatchNorm uses each batch's own statistics, as in training: the running ones are not those of a path."""
         with statistics_kept(self.net):
-            scores = [self.score(called(self.net, x, mixtures=mixtures), y) for x, y in self.batches]
+            scores = [self.score(call_module(self.net, x, mixtures=mixtures), y) for x, y in self.batches]
         return float(torch.stack(scores).mean())
 
     @property

@@ -228,8 +228,7 @@ class Config:
         >>> Config().batches_per_round, change(Config(), {"hypergradient.method": "first-order"}).batches_per_round
         (5, 4)
         """
-        extra = hypergradients.training_batches(self.hypergradient.build(1.0)) if self.strategy == "gradient" else 0
-        return self.inner_steps + extra
+        return self.inner_steps + (self.hypergradient.build(1.0).inner_losses if self.strategy == "gradient" else 0)
 
     def to_data(self) -> dict[str, Any]:
         """JSON types only, for a run's config.json.

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from idarts.engine.gradients import bounded
 from idarts.engine.ranks import mean_gradients
-from idarts.hypergrad.lift import called
+from idarts.hypergrad.lift import call_module
 from idarts.hypergrad.products import scalar
 from idarts.layers.mixture import Mixture
 from idarts.searching.round import judged
@@ -37,7 +37,7 @@ class WeightTraining:
         """One step; loss and accuracy of its batch."""
         inputs, targets = next(self.task.train)
         with self._autocast():
-            outputs = called(self.net, inputs, mixtures=mixtures)
+            outputs = call_module(self.net, inputs, mixtures=mixtures)
             loss = scalar(self.task.loss(outputs, targets), "training")
         own = torch.autograd.grad(self.scaler.scale(loss), self.parameters, allow_unused=True)
         grads, seen = mean_gradients(own, judged(loss, outputs, targets))

@@ -10,7 +10,7 @@ from idarts.arch.rules import DARTS_OPS
 from idarts.errors import InputError
 from idarts.layers.graph import Fan, FusedGraph, complete_edges
 from idarts.layers.lean import lean
-from idarts.layers.mixture import Mixture, chosen
+from idarts.layers.mixture import Mixture, multi_hot
 from idarts.layers.parallel import Block, Parallel, ParallelNorm, ParallelReduce
 from idarts.spaces.darts_network import CellPlace, cell_places, stem
 from idarts.spaces.macro import Macro
@@ -58,7 +58,8 @@ class DartsSupernet(Supernet):
         if architecture.space != "darts":
             raise InputError(f"an architecture of {architecture.space} is no path through the supernet of darts")
         return {
-            name: chosen(_columns(name, cell), len(OP), self.alpha[name]) for name, cell in architecture.cells.items()
+            name: multi_hot(_columns(name, cell), len(OP), self.alpha[name])
+            for name, cell in architecture.cells.items()
         }
 
 

@@ -11,13 +11,13 @@ from idarts.arch import Architecture
 from idarts.arch.nas_bench_1shot1 import SPACE, from_choices, parents_of
 from idarts.arch.rules import NAS_BENCH_1SHOT1_PARENTS as PARENTS
 from idarts.errors import InputError
+from idarts.layers.fallback import must_fall_back
 from idarts.layers.functions import Linear
 from idarts.layers.lean import conv2d, lean, relu
 from idarts.layers.mixing import mix
-from idarts.layers.mixture import Mixture, chosen, one_hot
+from idarts.layers.mixture import Mixture, multi_hot, one_hot
 from idarts.layers.parallel import ParallelNorm
 from idarts.layers.pooling import max_pool2d
-from idarts.layers.stock import must_be_stock
 from idarts.spaces.macro import Macro
 from idarts.spaces.relaxation import Relaxation, share_of, softmax
 from idarts.spaces.supernet import Supernet, channels_last, require_size
@@ -90,8 +90,8 @@ class NasBench1Shot1Supernet(Supernet):
         like = self.alpha["ops"]
         parents = parents_of(architecture)
         ops = one_hot([OPS.index(op) for op in architecture.cell.ops], len(OPS), like)
-        inputs = {_inputs(node): chosen([parents[node - 1]], node, like) for node in range(2, self.nodes + 1)}
-        return {"ops": ops, **inputs, "output": chosen([parents[-1]], self.nodes + 1, like)}
+        inputs = {_inputs(node): multi_hot([parents[node - 1]], node, like) for node in range(2, self.nodes + 1)}
+        return {"ops": ops, **inputs, "output": multi_hot([parents[-1]], self.nodes + 1, like)}
 
 
 class FusedCell(nn.Module):
@@ -180,7 +180,7 @@ def _join(parts: Sequence[Tensor]) -> Tensor:
 
 def _linear(x: Tensor, apply: Callable[[Tensor], Tensor], transpose: Callable[[Tensor], Tensor]) -> Tensor:
     function: Any = Linear.apply
-    result: Tensor = apply(x) if must_be_stock(x if x.dim() == 4 else x[0]) else function(x, apply, transpose)
+    result: Tensor = apply(x) if must_fall_back(x if x.dim() == 4 else x[0]) else function(x, apply, transpose)
     return result
 
 

@@ -9,7 +9,6 @@ from idarts.arch import Architecture
 from idarts.engine.ranks import all_mean, world
 from idarts.hypergrad import ALONE, Averaging, hypergradient, lift
 from idarts.layers.mixture import Mixture
-from idarts.searching.hypergradients import training_batches
 from idarts.searching.judge import largest, look
 from idarts.searching.registries import RELAXATIONS, RULES, STRATEGIES, build_part
 from idarts.searching.relaxations.gumbel import gumbel_noise
@@ -73,7 +72,7 @@ class Gradient(Relaxing):
         net.relaxations = {name: search.relaxed(self.relaxation, name) for name in net.alpha}
         valid = next(search.task.valid)
         # First order does not look at L1: it gets the batch of L2, and no training batch is drawn in vain.
-        batches = [next(search.task.train) for _ in range(training_batches(method))] or [valid]
+        batches = [next(search.task.train) for _ in range(method.inner_losses)] or [valid]
         seen: list[Tensor] = []
 
         def outer_loss(outputs: Any, targets: Any) -> Tensor:

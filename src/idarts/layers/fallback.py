@@ -1,12 +1,16 @@
-"""When a lean function must step back for torch's own."""
+"""When a lean function must leave the work to torch."""
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
 
-def must_be_stock(x: Tensor, *others: Tensor | None) -> bool:
-    """Whether torch's own function must run: nothing to differentiate, or something else that rewrites operations."""
+def must_fall_back(x: Tensor, *others: Tensor | None) -> bool:
+    """Whether torch's own function must run: no gradients, other dtypes, or a transform that rewrites operations.
+
+    >>> must_fall_back(torch.zeros(1, 3, 8, 8)), must_fall_back(torch.zeros(1, 3, 8, 8).half())
+    (False, True)
+    """
     return (
         not torch.is_grad_enabled()
         or x.dim() != 4

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 import torch
 
 from idarts.hypergrad.implicit import Implicit, Solution, System
-from idarts.hypergrad.problem import require
+from idarts.hypergrad.method import State, require_at_least, require_count
+from idarts.hypergrad.solvers import SOLVERS
 
 
 @dataclass(frozen=True)
 class ConjugateGradient(Implicit):
     """∂L2/∂α − x · ∂²L1/∂α∂w with x = argmin ‖x·∂²L1/∂w² − ∂L2/∂w‖ (Rajeswaran et al. 2019; the paper's appendix E).
 
-    Stops after `iterations`, when the residual is under `tolerance`·‖g‖, or at a direction of negative curvature, where
-    the iterate so far is kept: give `damping`, or take `gauss_newton`, for an indefinite minibatch Hessian.
+    Stops after `iterations`, when the residual is below `tolerance`·‖g‖, or at a direction of negative curvature, where
+    it returns the current iterate. For an indefinite minibatch Hessian use `damping` or `gauss_newton`.
 
     >>> from idarts.hypergrad import hypergradient
     >>> inner, outer = (lambda w, a: (w[0] - a[0]) ** 2), (lambda w, a: w[0] ** 2)  # w* = α, H = 2, g = 6
@@ -28,22 +29,24 @@ class ConjugateGradient(Implicit):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.iterations >= 1, f"iterations={self.iterations}", "at least 1")
-        require(self.tolerance >= 0, f"tolerance={self.tolerance}", "at least 0")
-        require(self.damping >= 0, f"damping={self.damping}", "at least 0")
+        require_count(1, iterations=self.iterations)
+        require_at_least(0, tolerance=self.tolerance, damping=self.damping)
 
-    def solve(self, system: System) -> Solution:
+    def solve(self, system: System, state: State) -> Solution:
         x, residual = torch.zeros_like(system.g), system.g
         direction, square = residual, torch.dot(residual, residual)
-        enough = square * self.tolerance**2
+        target = square * self.tolerance**2
         used = 0
-        while used < self.iterations and not bool(square <= enough):  # NaN must come out, not stop it at zero
+        while used < self.iterations and not bool(square <= target):  # written so that NaN does not stop it at zero
             image = system.apply(direction, self.damping)
-            bend = torch.dot(direction, image)
-            if bool(bend <= 0):
+            curvature = torch.dot(direction, image)
+            if bool(curvature <= 0):
                 break
-            x, residual = x + square / bend * direction, residual - square / bend * image
+            x, residual = x + square / curvature * direction, residual - square / curvature * image
             previous, square = square, torch.dot(residual, residual)
             direction = residual + square / previous * direction
             used += 1
         return Solution(x, terms=used)
+
+
+SOLVERS.add("conjugate-gradient", ConjugateGradient)

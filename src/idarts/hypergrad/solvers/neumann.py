@@ -1,0 +1,112 @@
+"""The paper's estimator: K + 1 terms of the Neumann series for the inverse curvature."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from idarts.errors import SingularCurvatureError
+from idarts.hypergrad.implicit import Implicit, Solution, System
+from idarts.hypergrad.method import State, require_at_least, require_count, require_step
+from idarts.hypergrad.solvers import SOLVERS
+from idarts.hypergrad.spectrum import WARM_ITERATIONS, Spectrum, measure, update
+from idarts.hypergrad.vectors import PerParameter, length
+
+RENEWALS = 5  # new measurements of the eigenvalue in one call, while terms grow with γ = 1/λ
+
+
+@dataclass(frozen=True)
+class Neumann(Implicit):
+    """iDARTS: ∂L2/∂α − γ ∂L2/∂w · Σ_{k=0..K} [I − γ ∂²L1/∂w²]^k · ∂²L1/∂α∂w, with K = `terms` (Eq. 8 of the paper).
+
+    `step` γ: a number; one value per inner parameter, like the groups of the inner optimiser (then γ is a diagonal:
+    `from_optimizer`); or `auto`, which is 1/λ_max. The state holds λ_max: pass it on, and a power iteration measures it
+    again only every `refresh` calls.
+    `tolerance`: stop before K terms when the residual is below this share of ‖g‖, or when a term is longer than the one
+    before it, which is then left out; 0 stops only when terms grow.
+
+    >>> from idarts.hypergrad import hypergradient
+    >>> inner, outer = (lambda w, a: (w[0] - a[0]) ** 2), (lambda w, a: w[0] ** 2)  # w* = α, H = 2, g = 6
+    >>> w, a = (torch.tensor(3.0, requires_grad=True),), (torch.tensor(3.0, requires_grad=True),)
+    >>> hypergradient(inner, outer, w, a, Neumann(terms=1, step=0.1)).grads  # 0.1 · 6 · (1 + 0.8) · 2
+    (tensor(2.1600),)
+    """
+
+    terms: int
+    step: PerParameter | Literal["auto"] = "auto"
+    tolerance: float | None = None
+    damping: float = 0.0
+    refresh: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count(0, terms=self.terms)
+        require_count(1, refresh=self.refresh)
+        require_at_least(0, damping=self.damping)
+        if self.tolerance is not None:
+            require_at_least(0, tolerance=self.tolerance)
+        if self.step != "auto":
+            require_step(self.step)
+
+    def solve(self, system: System, state: State) -> Solution:
+        spectrum = Spectrum.load(state, system)
+        if self.step == "auto":
+            solution, spectrum = self._follow_curvature(system, spectrum)
+        else:
+            step = system.products.layout.diagonal(self.step, "step")
+            solution, _ = self._series(system, step)
+            if _diverges(solution):  # the eigenvalue gives the largest safe γ
+                scale = step / step.mean()  # a diagonal γ is part of the operator
+                spectrum = update(spectrum, lambda v: scale * system.apply(v, self.damping), system, self.refresh)
+        if spectrum is None:
+            return solution
+        measures = {**solution.measures, "eigenvalue": spectrum.eigenvalue}
+        return replace(solution, state=spectrum.state(), measures=measures)
+
+    def _follow_curvature(self, system: System, spectrum: Spectrum | None) -> tuple[Solution, Spectrum]:
+        """The series with γ = 1/λ_max, which is measured again if the terms show that it has grown."""
+
+        def product(v: Tensor) -> Tensor:
+            return system.apply(v, self.damping)
+
+        spectrum = update(spectrum, product, system, self.refresh)
+        if not spectrum.age and bool(spectrum.eigenvalue == 0):
+            raise SingularCurvatureError("the inner loss has no curvature here, so step='auto' has no value")
+        solution, last = self._series(system, 1 / length(spectrum.eigenvalue))
+        for _ in range(RENEWALS):
+            if not _diverges(solution):
+                break
+            start = spectrum.vector + last / length(last)  # a growing term has the right direction
+            newer = measure(product, start, WARM_ITERATIONS, system.averaging)
+            if bool(newer.eigenvalue < 1.05 * spectrum.eigenvalue.abs()):
+                break  # the estimate was right: the series grows along negative curvature
+            spectrum = newer
+            solution, last = self._series(system, 1 / length(spectrum.eigenvalue))
+        return solution, spectrum
+
+    def _series(self, system: System, step: Tensor) -> tuple[Solution, Tensor]:
+        """Σ (I − γH)^k γg, and its last term; if γ is a diagonal D, Σ (I − DH)^k Dg."""
+        term = step * system.g
+        total, used, lengths = term, 0, [length(term)]
+        for _ in range(self.terms):
+            term = term - step * system.apply(term, self.damping)
+            lengths.append(length(term))
+            if self.tolerance is not None and bool(lengths[-1] > lengths[-2]):
+                break
+            total, used = total + term, used + 1
+            if self.tolerance is not None and bool(lengths[-1] <= self.tolerance * lengths[0]):
+                break
+        measures = {}
+        if self.terms:
+            largest = torch.stack([b / a for a, b in pairwise(lengths)]).max()
+            measures["contraction"] = system.averaging.number(largest)
+        return Solution(total, measures=measures, terms=used, step=step), term
+
+
+def _diverges(solution: Solution) -> bool:
+    return "contraction" in solution.measures and bool(solution.measures["contraction"] > 1)
+
+
+SOLVERS.add("neumann", Neumann)
