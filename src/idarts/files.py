@@ -1,8 +1,11 @@
-"""Writing a file so that a reader finds either all of it or none of it."""
+"""Files that the other packages read and write: atomic writes and JSON."""
 
+import json
+import math
 import secrets
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from idarts.errors import InputError
 
@@ -35,3 +38,40 @@ def beside(path: Path) -> Path:
     True
     """
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+
+
+def load_json(text: str) -> Any:
+    """`json.loads` with an InputError for every text that is not JSON.
+
+    >>> load_json('{"schema": ')
+    Traceback (most recent call last):
+    idarts.errors.InputError: not JSON: Expecting value: line 1 column 12 (char 11)
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise InputError("not JSON that can be read: it is nested too deeply") from None
+    except ValueError as error:  # also integers with thousands of digits
+        raise InputError(f"not JSON: {error}") from None
+
+
+def dump_json(data: Any) -> bytes:
+    r"""The bytes of a JSON file that people can read, too. Numbers that are not finite become null.
+
+    >>> dump_json({"loss": float("nan")})
+    b'{\n "loss": null\n}\n'
+    """
+    return (json.dumps(finite(data), indent=1, allow_nan=False) + "\n").encode()
+
+
+def finite(data: Any) -> Any:
+    """The same data with None for every number that is not finite, because JSON cannot write those.
+
+    >>> finite({"loss": float("nan"), "losses": (1.0, float("inf"))})
+    {'loss': None, 'losses': [1.0, None]}
+    """
+    if isinstance(data, dict):
+        return {name: finite(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
