@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryFile
 from typing import Any
 
 import torch
@@ -28,7 +28,6 @@ from torch.nn.functional import cosine_similarity, cross_entropy, pad
 from torch.utils.data import DataLoader, Dataset
 
 from idarts.data import CIFAR, Batches, Images, load, split
-from idarts.engine.events import watch_events
 from idarts.errors import DivergenceWarning
 from idarts.hypergrad import Neumann, hypergradient, lift
 from idarts.searching import Config, Round, Search, config
@@ -199,12 +198,11 @@ class Bench:
         batches = Batches(self.parts[0], BATCH, augment=CIFAR)
         found = replace(one_round(search), number=1)  # of the first round the logbook writes all that it ever writes
         logbook = Logbook(search)
-        with TemporaryDirectory() as folder, watch_events(folder) as events, TemporaryFile("w") as log:
+        with TemporaryFile("w") as log:
 
             def write() -> None:
                 log.write(json.dumps(logbook.entry(found)) + "\n")
                 log.flush()
-                events(found, search)
 
             runs = {"weight step": search._weight_step, "epoch": lambda: list(batches.one_epoch()), "logs": write}
             seconds = fastest(runs, max(rounds, 3), lambda _: None)
