@@ -51,7 +51,7 @@ def soak(rounds: int) -> dict[str, Any]:
 
     started = time.monotonic()
     with TemporaryDirectory() as folder:
-        run(settings, Path(folder) / "run", watch=watch)
+        run(settings, Path(folder) / "run", on_round=watch)
     after = memory[int(WARMUP * len(memory)) :]
     parts = [median(after[at * len(after) // PARTS : (at + 1) * len(after) // PARTS]) for at in range(PARTS)]
     steps = rounds * settings.inner_steps

@@ -181,7 +181,7 @@ def test_methods_without_hypergradients_end_as_well(parts, method):
     search.valid = Bad()
     with pytest.raises(NotFiniteError, match="5 rounds in a row"):
         list(search.rounds())
-    assert not search.sound
+    assert not search.healthy
     kept = search.controller.parameters() if search.controller else search.a
     assert all(parameter.isfinite().all() for parameter in kept)
 
@@ -292,7 +292,7 @@ class TestCheckpoints:
         path.write_bytes(path.read_bytes()[:200] if damage is None else damage)
         number, state, problems = checkpoint.latest(tmp_path)
         assert (number, state["x"].item(), len(problems)) == (1, 1, 1)
-        assert "is damaged, or not one of ours" in problems[0]
+        assert "is damaged, or not written by idarts" in problems[0]
 
     def test_nothing_in_a_foreign_file_runs(self, tmp_path):
         class Evil:

@@ -9,7 +9,8 @@ from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.table import Table
 
-from idarts.engine import device_named
+from idarts.engine.device import device_named
+from idarts.engine.folder import EVALUATION, EVALUATION_PAGE
 from idarts.errors import InputError
 from idarts.files import write_whole
 from idarts.pages.chart import value_text
@@ -17,7 +18,6 @@ from idarts.pages.evaluation import page
 from idarts.training import data_for, evaluate, load
 from idarts.training.card import card_of
 from idarts.training.evaluation import PARTS, confusions
-from idarts.training.model_folder import EVALUATION, EVALUATION_PAGE
 
 _MATRIX = 12  # classes up to which the confusion matrix fits a terminal
 _HEAD = 4  # letters of a class that fit above its column; longer ones are numbered

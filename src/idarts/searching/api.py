@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from idarts.data import CIFAR, NONE, Batches, load, split
 from idarts.data.record import Images, LazyImages
-from idarts.engine import device_named
+from idarts.engine.device import device_named
 from idarts.engine.ranks import share
 from idarts.engine.settings import change
 from idarts.errors import InputError, require_known
@@ -76,7 +76,7 @@ def search(
         found.build = build
         return found, described
 
-    return conduct(prepare, config, folder, resume=resume, overwrite=overwrite, watch=watch)
+    return conduct(prepare, config, folder, resume=resume, overwrite=overwrite, on_round=watch)
 
 
 def _require_used(settings: dict[str, Any], named: bool) -> None:

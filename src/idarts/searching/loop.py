@@ -13,17 +13,17 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from idarts.arch import Architecture
-from idarts.engine import Tell
-from idarts.engine.gradients import bounded
 from idarts.engine.ranks import (
     all_mean,
-    begin_alike,
+    average_buffers,
+    average_gradients,
+    copy_from_first,
     joint_statistics,
-    mean_buffers,
-    mean_gradients,
     require_same,
     world,
 )
+from idarts.engine.run import OnMessage
+from idarts.engine.sgd import clip_gradients
 from idarts.errors import InputError, NotFiniteError, SingularCurvatureError
 from idarts.hypergrad import ALONE, Averaging, Spectrum, hypergradient, lift
 from idarts.hypergrad.isolation import random_states, set_random_states
@@ -72,7 +72,7 @@ class Search:
         if not self.w:
             raise InputError("there are no weights to train in this model: all are frozen, or it has none")
         require_built(net, settings)
-        begin_alike(net)
+        copy_from_first(net)
         self.averaging = Averaging(all_mean, settings.distributed == "synchronised") if world() > 1 else ALONE
         weights, alpha = settings.weights, settings.alpha
         self.weight_optimizer = torch.optim.SGD(
@@ -93,7 +93,7 @@ class Search:
         self.spectrum: Spectrum | None = None
         self.build: Build | None = None  # the network of an architecture, to be tried in a selection
         self.tried: list[Tried] = []  # in the selection
-        self.tell: Tell = lambda _: None  # hears how warm-up and selection go
+        self.on_message: OnMessage = lambda _: None  # receives status messages of warm-up and selection
         self.truth: Table | None = None  # only to be shown: no step and no selection looks at it
         self.number, self.weight_steps, self.bad_rounds = 0, 0, 0
         self.gradient_evaluations, self.seconds = 0.0, 0.0
@@ -103,7 +103,7 @@ class Search:
         self.net.train()
         warmup = self.settings.weights.warmup
         while self.weight_steps < warmup and self.used() < 1:
-            self.tell(f"warm-up: {self.weight_steps} of {warmup} weight steps")
+            self.on_message(f"warm-up: {self.weight_steps} of {warmup} weight steps")
             started = time.monotonic()
             with self._statistics():
                 self._weight_step()
@@ -132,7 +132,7 @@ class Search:
 
     def _meet(self) -> None:
         """Between rounds all ranks hold the same state, so that the first one's is everybody's."""
-        mean_buffers([self.net])
+        average_buffers([self.net])
         require_same({"α": self.a, "w": self.w}, f"after round {self.number}")
 
     def state_dict(self) -> dict[str, Any]:
@@ -178,7 +178,7 @@ class Search:
         return found
 
     @property
-    def sound(self) -> bool:
+    def healthy(self) -> bool:
         """What is not finite must not take a good checkpoint's place."""
         return not self.bad_rounds
 
@@ -204,11 +204,11 @@ class Search:
             outputs = called(self.net, inputs, mixtures=self._mixtures(self.settings.weights.relaxation))
             loss = scalar(self.loss(outputs, targets), "training")
         own = torch.autograd.grad(self.scaler.scale(loss), self.w, allow_unused=True)
-        grads, seen = mean_gradients(own, judged(loss, outputs, targets))
+        grads, seen = average_gradients(own, judged(loss, outputs, targets))
         for parameter, grad in zip(self.w, grads, strict=True):
             parameter.grad = grad
         self.scaler.unscale_(self.weight_optimizer)
-        bounded(self.w, seen[0], self.settings.weights.clip)
+        clip_gradients(self.w, seen[0], self.settings.weights.clip)
         for group in self.weight_optimizer.param_groups:
             group["lr"] = self.rate()
         self.scaler.step(self.weight_optimizer)

@@ -10,13 +10,14 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from idarts import engine
 from idarts._version import __version__
 from idarts.arch import Architecture, as_text, to_data
 from idarts.data import CIFAR, NONE, Batches, ImageData, Part, load, official_split, split
-from idarts.engine import Job, Options, device_named
+from idarts.engine.device import device_named
 from idarts.engine.ranks import share
+from idarts.engine.run import Job, Options, run_job
 from idarts.engine.settings import Count, NonNegative, validated
+from idarts.engine.tensorboard import Log
 from idarts.searching.logbook import Logbook
 from idarts.searching.loop import Search
 from idarts.searching.relaxations import RELAXATIONS
@@ -59,6 +60,8 @@ class RunConfig(Config):
     """rounds between two checkpoints, at most"""
     checkpoint_minutes: NonNegative = 5.0
     """minutes between two checkpoints, at most"""
+    log: Log = "none"
+    """where to log every round besides metrics.jsonl: tensorboard writes its event files into the run folder"""
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def conduct(
 
         return Job(search, Logbook(search).entry, result, facts={"choices": _branches(search)})
 
-    log = engine.conduct(job, settings, out, **options)
+    log = run_job(job, settings, out, **options)
     return SearchResult(found[0], log, out)
 
 

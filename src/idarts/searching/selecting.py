@@ -31,9 +31,9 @@ def selected(search: "Search") -> tuple[Architecture, float]:
     if rule.rule == "trials":
         candidates = neighbours(net, rule, pick)
         trial = _trial(search, judge.batches)
-        found, cost, search.tried = by_trials(trial, candidates, rule.steps, search.tell)
+        found, cost, search.tried = by_trials(trial, candidates, rule.steps, search.on_message)
         return found, cost
-    search.tell(f"selection: {rule.rule}")
+    search.on_message(f"selection: {rule.rule}")
     if rule.rule == "perturbation":
         return by_perturbation(judge, rule, pick)
     return best_of(judge, [_drawn(search) for _ in range(rule.samples)])

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from idarts.arch import Architecture
-from idarts.engine import Tell
-from idarts.engine.ranks import all_mean, mean_gradients
+from idarts.engine.ranks import all_mean, average_gradients
+from idarts.engine.run import OnMessage
 from idarts.searching.selection import FORWARD_COST, Batch, Pick, largest
 from idarts.searching.settings import Selection
 from idarts.spaces import Supernet
@@ -70,7 +70,7 @@ class Trial:
             for group in optimizer.param_groups:
                 group["lr"] = self.rate * 0.5 * (1 + math.cos(math.pi * step / steps))
             loss = self.loss(net(inputs), targets)
-            grads, _ = mean_gradients(torch.autograd.grad(loss, weights, allow_unused=True), loss.detach())
+            grads, _ = average_gradients(torch.autograd.grad(loss, weights, allow_unused=True), loss.detach())
             for weight, grad in zip(weights, grads, strict=True):
                 weight.grad = grad
             optimizer.step()
@@ -89,7 +89,7 @@ class Tried(NamedTuple):
 
 
 def by_trials(
-    trial: Trial, candidates: list[Architecture], steps: int, tell: Tell = lambda _: None
+    trial: Trial, candidates: list[Architecture], steps: int, on_message: OnMessage = lambda _: None
 ) -> tuple[Architecture, float, list[Tried]]:
     """Successive halving: the better half is tried again, twice as long, until one is left.
 
@@ -99,7 +99,7 @@ def by_trials(
     while len(candidates) > 1:
         found: list[Tried] = []
         for candidate in candidates:
-            tell(f"selection: trial {len(found) + 1} of {len(candidates)}, {steps} steps each")
+            on_message(f"selection: trial {len(found) + 1} of {len(candidates)}, {steps} steps each")
             found.append(Tried(candidate, steps, trial(candidate, steps)))
         cost += len(candidates) * (steps + FORWARD_COST * len(trial.valid))
         best_first = sorted(found, key=lambda tried: tried.loss)
