@@ -27,7 +27,7 @@ from torch.nn.functional import cosine_similarity, cross_entropy
 
 from idarts.data import Batches, load, split
 from idarts.data.record import Images
-from idarts.engine.ranks import joined, rank, share, traffic
+from idarts.engine.ranks import process_group, rank, share, traffic
 from idarts.hypergrad import Neumann, hypergradient, lift
 from idarts.searching import Search, Task, config
 from idarts.spaces import Supernet, space
@@ -78,7 +78,7 @@ def rounds_of_both(image: int) -> dict[str, dict[str, float]]:
 def as_rank() -> None:
     """What each of several processes does; the first one tells."""
     torch.set_num_threads(1)
-    with joined():
+    with process_group():
         found = {image: rounds_of_both(image) for image in IMAGES}
         if rank() == 0:
             print(json.dumps(found))

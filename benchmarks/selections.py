@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from idarts.arch import as_text
-from idarts.engine import checkpoint, read_config
+from idarts.engine import checkpoint
+from idarts.engine.folder import read_config
 from idarts.engine.settings import change
 from idarts.searching import RunConfig, Search, task_of, upgrade
 from idarts.tables import table

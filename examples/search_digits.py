@@ -45,7 +45,7 @@ def main(out: Path = Path("runs/demo")) -> dict[str, float]:
     settings = RunConfig(depth=1, channels=8, batch=32, rounds=60, alpha=Alpha(rate=0.02))
     console.print("searching on the digits, in the NAS-Bench-201 space")
     with Progress() as progress:
-        found = run(settings, out, watch=progress).architecture
+        found = run(settings, out, on_round=progress).architecture
     residual = parse(RESIDUAL)
     channels = min(range(8, 65), key=lambda width: abs(size(residual, width) - size(found, CHANNELS)))
     table = Table("network", "parameters", "test accuracy")

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from idarts.cli import main, search
-from idarts.engine import Interrupted
+from idarts.engine.run import Interrupted
 from idarts.engine.settings import change
 from idarts.errors import InputError
 from idarts.searching.presets import PRESETS

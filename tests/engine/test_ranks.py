@@ -137,7 +137,7 @@ def test_half_precision_in_weight_steps(found):
 
 def test_another_alpha_on_one_rank_stops_all(found):
     assert found[1]["tampered"] == found[2]["tampered"]
-    assert "α on rank 1 is not that of rank 0 after round 2" in found[1]["tampered"]
+    assert "α on rank 1 differs from that of rank 0 after round 2" in found[1]["tampered"]
 
 
 def test_an_error_of_the_first_rank_is_everybodys(found):
@@ -179,5 +179,5 @@ def test_a_batch_must_make_equal_shares(monkeypatch):
     assert share(7) == (0, 1)
     assert world() == 1
     monkeypatch.setattr("idarts.engine.ranks.group.world", lambda: 4)
-    with pytest.raises(InputError, match="a batch of 10 cannot be shared out evenly over 4 ranks"):
+    with pytest.raises(InputError, match="a batch of 10 cannot be divided evenly over 4 ranks"):
         share(10)

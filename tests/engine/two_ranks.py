@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 
 from idarts.data import Batches, load
 from idarts.data.record import take
-from idarts.engine.ranks import all_mean, any_of, joined, joint_statistics, on_first, rank, share, traffic, world
+from idarts.engine.ranks import all_mean, any_of, joint_statistics, on_first, process_group, rank, share, traffic, world
 from idarts.errors import IdartsError, InputError
 from idarts.hypergrad import (
     ALONE,
@@ -208,7 +208,7 @@ def nan_on_one(mode):
 
 
 def main(path):
-    with joined():
+    with process_group():
         mine, together = (rank(), world()), Averaging(all_mean) if world() > 1 else ALONE
         found = {norm: estimates(norm == "norm", mine, together) for norm in ("plain", "norm")}
         found |= {name: search(name) for name in SEARCHES} | {"training": training(), "tried": tried()}

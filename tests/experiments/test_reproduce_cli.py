@@ -14,7 +14,7 @@ import pytest
 
 from idarts.cli import main
 from idarts.cli import reproduce as cli_reproduce
-from idarts.engine.folder import locked
+from idarts.engine.lock import locked
 from idarts.errors import InputError
 from idarts.experiments import conduct
 from idarts.experiments.job import Outcome

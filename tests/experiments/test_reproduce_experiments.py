@@ -139,7 +139,7 @@ def test_an_unfinished_run_is_gone_on_with(tables, tmp_path):
     def search(config, folder, resume):
         calls.append((folder.name, resume))
         watch = kill if folder.name == "darts-first-order-1" and not resume else None
-        run(config, folder, resume=resume, watch=watch)
+        run(config, folder, resume=resume, on_round=watch)
 
     methods = ("idarts", "darts-first-order")
     request = Request(tmp_path / "out", "smoke", (1,), tables, methods=methods, search=search)

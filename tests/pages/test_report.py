@@ -187,7 +187,7 @@ def test_long_runs_stay_small(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        ({"config.json": None}, "is no run folder: it has no config.json"),
+        ({"config.json": None}, "is not a run folder: it has no config.json"),
         ({"config.json": "{"}, "config.json is damaged .* put it back"),
         ({"config.json": "[]"}, "config.json holds .* expected an object"),
         ({"result.json": '{"a": '}, "result.json is damaged .* delete it"),

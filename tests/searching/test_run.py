@@ -179,7 +179,7 @@ def test_what_is_overwritten_is_a_runs(tmp_path, capsys):
     for name, text in mine.items():
         (tmp_path / name).write_text(text)
     assert main(["search", *SMALL, "--out", str(tmp_path), "--overwrite"]) == 2
-    assert "is no run" in capsys.readouterr().err
+    assert "is not a run" in capsys.readouterr().err
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == mine
     run = tmp_path / "run"
     (run / "checkpoints").mkdir(parents=True)
@@ -195,8 +195,8 @@ def test_wrong_folders(tmp_path, capsys):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("years of work")
     for arguments, words in [
-        (["--out", str(tmp_path / "other")], "is no run"),
-        (["--out", str(tmp_path / "other"), "--overwrite"], "is no run"),
+        (["--out", str(tmp_path / "other")], "is not a run"),
+        (["--out", str(tmp_path / "other"), "--overwrite"], "is not a run"),
         (["--out", str(tmp_path / "none"), "--resume"], "holds no run to resume"),
         (["--out", str(tmp_path / "other" / "thesis.tex" / "run")], "cannot be written"),
     ]:
@@ -222,7 +222,7 @@ def test_a_folder_in_use(tmp_path, capsys):
 
 def test_other_settings_are_not_resumed(whole, capsys):
     assert main(["search", *SMALL, "--out", str(whole), "--resume", "--seed", "5"]) == 2
-    assert "was begun with another seed" in capsys.readouterr().err
+    assert "was started with another seed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ def test_validation_images_of_the_datas_own_are_those_that_alpha_sees(valid, siz
     np.savez(tmp_path / "dots.npz", **arrays)
     settings = change(RunConfig(data=f"npz:{tmp_path / 'dots.npz'}", valid=valid), TINY)
     seen = []
-    run(settings, tmp_path / "run", watch=lambda _, search: seen.append((search.train.part, search.valid.part)))
+    run(settings, tmp_path / "run", on_round=lambda _, search: seen.append((search.train.part, search.valid.part)))
     assert tuple(map(len, seen[0])) == sizes
     parts = json.loads((tmp_path / "run" / "result.json").read_text())["data"]["parts"]
     assert (parts["search"]["size"], parts["valid"]["size"]) == sizes

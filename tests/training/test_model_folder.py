@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from idarts import InputError, derive
 from idarts.spaces import network
-from idarts.training import load, model_folder, save
+from idarts.training import find_model, load, save
 
 X = torch.randn(3, 3, 8, 8, generator=torch.Generator().manual_seed(2))
 
@@ -92,7 +92,7 @@ def test_a_module_of_ones_own_is_given_to_load(tmp_path, own, searched):
     build, card = own
     net = derive(build(), card.architecture).eval()
     folder = save(tmp_path / "model", net, card)
-    with pytest.raises(InputError, match=r"module of your own.*idarts.load\(folder, model="):
+    with pytest.raises(InputError, match=r"user's own module.*idarts.load\(folder, model="):
         load(folder)
     given = build() if searched else derive(build(), card.architecture)
     before = {name: tensor.clone() for name, tensor in given.state_dict().items()}
@@ -106,7 +106,7 @@ def test_a_module_of_ones_own_is_given_to_load(tmp_path, own, searched):
 
 
 def test_a_network_that_needs_no_module_refuses_one(folder, own):
-    with pytest.raises(InputError, match="needs no model"):
+    with pytest.raises(InputError, match="is loaded without a model"):
         load(folder, model=own[0]())
 
 
@@ -121,7 +121,7 @@ def test_a_network_must_be_the_cards(tmp_path, tiny):
 def test_nothing_is_overwritten_unasked(folder, tiny):
     before = (folder / "model.safetensors").read_bytes()
     net, card = tiny("darts")
-    with pytest.raises(InputError, match="holds a model already"):
+    with pytest.raises(InputError, match="already holds a model"):
         save(folder, net, card)
     assert (folder / "model.safetensors").read_bytes() == before
     (folder / "evaluation.json").write_text("{}")  # of the old weights: it goes with them
@@ -133,7 +133,7 @@ def test_nothing_is_overwritten_unasked(folder, tiny):
 
 def test_a_folder_with_other_things_is_never_replaced(tmp_path, tiny):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match=r"holds thesis.tex, which is no part of a model"):
+    with pytest.raises(InputError, match=r"holds thesis.tex, which is not part of a model"):
         save(tmp_path, *tiny("darts"), overwrite=True)
     with pytest.raises(InputError, match="is a file, expected a folder"):
         save(tmp_path / "thesis.tex", *tiny("darts"), overwrite=True)
@@ -159,7 +159,7 @@ def test_a_training_runs_folder_will_do(tmp_path, tiny):
     save(tmp_path / "run" / "model", net, card)
     (tmp_path / "run" / "config.json").write_text('{"epochs": 3}')
     (tmp_path / "run" / "result.json").write_text("{}")
-    assert model_folder(tmp_path / "run") == tmp_path / "run" / "model"
+    assert find_model(tmp_path / "run") == tmp_path / "run" / "model"
     assert torch.equal(logits(load(tmp_path / "run")), logits(net))
 
 
@@ -170,11 +170,11 @@ def test_folders_that_hold_no_model(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
     for name, message in {
-        "search": "train what it found: idarts train",
+        "search": "train its architecture: idarts train",
         "training": "no finished model yet",
         "empty": "expected config.json and model.safetensors",
-        "file": "is no folder",
-        "nowhere": "is no folder",
+        "file": "is not a folder",
+        "nowhere": "is not a folder",
     }.items():
         with pytest.raises(InputError, match=message):
             load(tmp_path / name)
@@ -184,8 +184,8 @@ TAMPERED = {
     "missing key": ({"labels": ...}, "lacks the key 'labels'"),
     "other format": ({"format": "idarts-model-9"}, "format is 'idarts-model-9', expected 'idarts-model-1'"),
     "too few labels": ({"labels": ["cat"]}, "1 labels for 4 classes"),
-    "labels that are no text": ({"labels": [1, 2, 3, 4]}, "expected the classes' names"),
-    "labels of one text": ({"labels": "abcd"}, "expected the classes' names"),
+    "labels that are no text": ({"labels": [1, 2, 3, 4]}, "expected the names of the classes"),
+    "labels of one text": ({"labels": "abcd"}, "expected the names of the classes"),
     "no mean": ({"preprocessing__mean": ...}, "preprocessing lacks the key 'mean'"),
     "short mean": ({"preprocessing__mean": [0.5]}, "one finite number for each of 3 channels"),
     "mean of text": ({"preprocessing__mean": ["a", "b", "c"]}, "one finite number"),
@@ -270,7 +270,7 @@ def test_foreign_weights(folder):
     with pytest.raises(InputError, match="was not written by idarts"):
         load(folder)
     torch.save(state, file)  # a pickle: it is not even opened as one
-    with pytest.raises(InputError, match="damaged, or no safetensors file"):
+    with pytest.raises(InputError, match="damaged, or not a safetensors file"):
         load(folder)
 
 

@@ -1,8 +1,10 @@
 """Trainings as a user has them: real processes, killed for real, resumed to the bit; every mistake is one line."""
 
+import inspect
 import json
 import math
 import os
+import pydoc
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import pytest
 import torch
 from torch import nn
 
+import idarts
 from idarts import Choice, InputError, NotFiniteError
 from idarts.arch import parse
 from idarts.cli import main
@@ -23,7 +26,21 @@ from idarts.training import train
 
 CELL = "|nor_conv_1x1~0|+|none~0|skip_connect~1|+|skip_connect~0|none~1|avg_pool_3x3~2|"
 SMALL = [CELL, "--data", "digits", "--depth", "1", "--channels", "4", "--batch", "128", "--epochs", "4"]
-FAST = ["--log-steps", "2", "--checkpoint-rounds", "2", "--average", "0.9", "--crop", "1", "--cutout", "2"]
+TINY = {"depth": 1, "channels": 2, "epochs": 1, "batch": 512, "log_steps": 9}
+FAST = [
+    "--log-steps",
+    "2",
+    "--checkpoint-rounds",
+    "2",
+    "--average",
+    "0.9",
+    "--crop",
+    "1",
+    "--cutout",
+    "2",
+    "--log",
+    "tensorboard",
+]
 
 
 def command(out, *more):
@@ -45,6 +62,14 @@ def log(out):
         {key: value for key, value in json.loads(line).items() if key != "seconds"}
         for line in (out / "metrics.jsonl").read_text().splitlines()
     ]
+
+
+def logged_steps(out):
+    """The steps of the training loss, by TensorBoard's own reader."""
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulator.EventAccumulator(str(out), size_guidance={accumulator.SCALARS: 0})
+    events.Reload()
+    return [event.step for event in events.Scalars("loss/train")]
 
 
 def stop_after(out, rounds, number):
@@ -100,6 +125,7 @@ def test_killed_at_a_random_moment_and_resumed_to_the_bit(whole, tmp_path):
     assert done.returncode == 0, done.stderr
     assert log(out) == log(whole)
     assert same_weights(out, whole)
+    assert logged_steps(out) == logged_steps(whole) == list(range(1, 25))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -135,7 +161,7 @@ def test_drop_path_and_lower_precision_resume_to_the_bit(tmp_path, precision):
             raise StoppedError
 
     with pytest.raises(StoppedError):
-        train("DARTS_V2", few, out=tmp_path / "second", watch=stop, **settings)
+        train("DARTS_V2", few, out=tmp_path / "second", on_round=stop, **settings)
     torch.manual_seed(99)  # what others draw meanwhile does not matter
     second = train("DARTS_V2", few, out=tmp_path / "second", resume=True, **settings)
     assert log(tmp_path / "first") == log(tmp_path / "second")
@@ -162,15 +188,15 @@ def test_mistakes_are_one_line(whole, tmp_path, capsys):
         ([CELL, "--data", "digits", "--epochs", "0", *new], "epochs is 0"),
         ([CELL, "--data", "digits", "--cutout", "9", *new], "images have 8 pixels"),
         ([CELL, "--data", "digits", "--crop", "9", *new], "crop is 9, but images have 8 pixels"),
-        ([CELL, "--data", "digits", "--drop-path", "0.2", *new], "no drop-path; give"),
+        ([CELL, "--data", "digits", "--drop-path", "0.2", *new], "has no drop_path; set it to 0"),
         ([CELL, "--data", "digits", "--skeleton", "imagenet", *new], "unknown macro 'imagenet'"),
-        ([CELL, "--data", "digits", "--weights.schedule", "step", *new], "weights.schedule"),
+        ([CELL, "--data", "digits", "--weights.schedule", "step", *new], "unknown schedule 'step'"),
         ([CELL, "--data", "digits", "--device", "tpu9", *new], "device is 'tpu9'"),
         ([*SMALL, *FAST, "--out", str(whole)], "continue it with --resume"),
         (["--resume", "--out", str(tmp_path / "none")], "no architecture"),
         ([*SMALL, "--resume", "--out", str(tmp_path / "none")], "holds no run to resume"),
-        (["--resume", "--epochs", "5", "--out", str(whole)], "begun with another epochs"),
-        (["DARTS_V2", "--resume", "--out", str(whole)], "begun with another architecture"),
+        (["--resume", "--epochs", "5", "--out", str(whole)], "started with another epochs"),
+        (["DARTS_V2", "--resume", "--out", str(whole)], "started with another architecture"),
     ]:
         one_line(capsys, arguments, words)
     assert not (tmp_path / "new" / "config.json").exists()
@@ -223,8 +249,12 @@ def test_a_module_with_choices_is_trained_as_derived(tmp_path):
 
 def test_a_module_that_does_not_fit(tmp_path):
     for net, settings, words in [
-        (nn.Sequential(nn.Flatten(), nn.Linear(64, 7)), {}, r"gives \(2, 7\) for two images, expected \(2, 10\)"),
-        (nn.Conv2d(3, 10, 3), {}, "cannot take images of 1×8×8 pixels"),
+        (
+            nn.Sequential(nn.Flatten(), nn.Linear(64, 7)),
+            {},
+            r"for two images has the shape \(2, 7\), expected \(2, 10\)",
+        ),
+        (nn.Conv2d(3, 10, 3), {}, "does not accept images of 1×8×8 pixels"),
         (nn.Sequential(nn.Flatten(), nn.Linear(64, 10)), {"drop_path": 0.1}, "has no drop_path"),
         (nn.Sequential(nn.Flatten(), nn.Linear(64, 10)), {"epoch": 1}, "did you mean epochs"),
         (nn.Sequential(nn.Flatten(), nn.Linear(64, 10)), {"preset": "gpu"}, "unknown preset 'gpu'"),
@@ -251,3 +281,29 @@ def test_numbers_that_are_not_finite_point_to_the_last_good_checkpoint(tmp_path)
     ):
         train(Spoilt(), "digits", out=tmp_path / "run", epochs=2, log_steps=2, checkpoint_rounds=1)
     assert checkpoint.latest(tmp_path / "run" / "checkpoints", "train")[0] == 3
+
+
+def test_the_former_name_of_on_round(tmp_path):
+    seen = []
+    with pytest.warns(DeprecationWarning, match="on_round"):
+        train(CELL, "digits", out=tmp_path / "run", watch=lambda record, work: seen.append(record.number), **TINY)
+    assert seen == [1]
+    train(CELL, "digits", out=tmp_path / "run", overwrite=True, on_round=lambda r, _: seen.append(r.number), **TINY)
+    assert seen == [1, 1]
+
+
+def test_functions_have_real_signatures_and_help():
+    names = {
+        name: list(inspect.signature(getattr(idarts, name)).parameters)
+        for name in ("train", "load", "evaluate", "export", "predict")
+    }
+    assert names["train"][:6] == ["what", "data", "preset", "out", "resume", "overwrite"]
+    assert names["load"] == ["folder", "model", "device"]
+    assert names["evaluate"] == ["net", "data", "part", "batch", "bins"]
+    assert names["export"] == ["net", "out", "formats", "overwrite"]
+    assert names["predict"] == ["net", "files", "top"]
+    for name, parameters in names.items():
+        shown = pydoc.plain(pydoc.render_doc(getattr(idarts, name)))
+        assert f"{name}(" in shown
+        assert ">>>" in shown
+        assert all(parameter in shown for parameter in parameters)

@@ -163,7 +163,7 @@ def test_lower_precision_learns_alike(digits, precision):
     assert all(parameter.dtype == torch.float32 for parameter in low.net.parameters())
     assert second[-1].train_loss == pytest.approx(first[-1].train_loss, rel=0.1)
     assert not torch.equal(weights_of(low.net), weights_of(exact.net))
-    assert low.scaler.is_enabled() == (precision == "float16")
+    assert low.sgd.scaler.is_enabled() == (precision == "float16")
 
 
 def test_layouts_agree(digits):
@@ -201,7 +201,7 @@ def test_a_bad_batch_moves_nothing(digits):
     assert found.skipped == 1
     assert math.isfinite(found.train_loss)
     assert all(value.isfinite().all() for value in net.state_dict().values())
-    assert training.sound
+    assert training.healthy
     assert next(rounds).skipped == 0
 
 
@@ -213,7 +213,7 @@ def test_too_many_in_a_row_end_it(digits):
 
     def watched():
         for record in training.rounds():
-            seen.append((record.number, training.sound))  # noqa: PERF401 (it ends in an error)
+            seen.append((record.number, training.healthy))  # noqa: PERF401 (it ends in an error)
 
     with pytest.warns(UserWarning, match="not finite"), pytest.raises(NotFiniteError, match=r"step 8; lower"):
         watched()

@@ -174,9 +174,9 @@ def _explained(message: str, options: list[str]) -> str:
 def _say(line: str) -> None:
     """On stderr; what all ranks of a job have to say, the first one says."""
     if "TORCHELASTIC_RUN_ID" in os.environ:
-        from idarts.engine.ranks import said_by_first  # noqa: PLC0415 (brings torch)
+        from idarts.engine.ranks import reported_by_first  # noqa: PLC0415 (brings torch)
 
-        if said_by_first(line):
+        if reported_by_first(line):
             return
     print(line, file=sys.stderr)
 

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from idarts.data import load_typed
-from idarts.engine import device_named
+from idarts.engine.device import device_named
+from idarts.engine.folder import EVALUATION, EVALUATION_PAGE
 from idarts.errors import InputError
 from idarts.files import write_whole
 from idarts.pages.chart import value_text
@@ -18,7 +19,6 @@ from idarts.pages.evaluation import page
 from idarts.training import data_for, evaluate, load
 from idarts.training.card import card_of
 from idarts.training.evaluation import PARTS, confusions
-from idarts.training.model_folder import EVALUATION, EVALUATION_PAGE
 
 _MATRIX = 12  # classes up to which the confusion matrix fits a terminal
 _HEAD = 4  # letters of a class that fit above its column; longer ones are numbered

@@ -5,7 +5,7 @@ import sys
 
 from jsonargparse import ArgumentParser, Namespace
 
-from idarts.engine import device_named
+from idarts.engine.device import device_named
 from idarts.errors import InputError
 from idarts.training import Prediction, load, predict
 

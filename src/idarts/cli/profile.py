@@ -11,12 +11,13 @@ from rich.table import Table
 
 from idarts.arch import parse, to_data
 from idarts.arch.forms import FORMS
-from idarts.engine import device_named
+from idarts.engine.device import device_named
+from idarts.engine.folder import MODEL
 from idarts.errors import InputError
 from idarts.spaces import Macro, network
 from idarts.spaces.networks import resolve
-from idarts.training import model_folder, profile, read_card
-from idarts.training.model_folder import MODEL, is_model
+from idarts.training import find_model, profile, read_card
+from idarts.training.model_folder import is_model
 from idarts.training.profiling import BATCHES, SECONDS
 
 _SIZES = ("depth", "channels", "classes", "image")
@@ -60,7 +61,7 @@ def _described(args: Namespace) -> tuple[Any, Macro, int, tuple[int, int]]:
     sizes = {size: args[size] for size in _SIZES}
     path = Path(args.arch)
     if path.is_dir() and ((path / MODEL).is_dir() or is_model(path)):
-        card = read_card(model_folder(path))
+        card = read_card(find_model(path))
         if card.macro is None:
             raise InputError(f"{path} holds a module of your own; measure it with idarts.training.profile")
         if args.skeleton is not None:

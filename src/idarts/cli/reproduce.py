@@ -103,7 +103,7 @@ def _command(name: str, options: Namespace) -> str:
 
 def _search_here(settings: RunConfig, folder: Path, resume: bool) -> None:
     with Progress() as progress:
-        run_search(settings, folder, resume=resume, watch=progress, tell=progress.tell)
+        run_search(settings, folder, resume=resume, on_round=progress, on_message=progress.tell)
 
 
 def _search_there(call: Call, threads: int, settings: RunConfig, folder: Path, _: bool) -> None:

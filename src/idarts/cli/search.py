@@ -8,7 +8,8 @@ from jsonargparse import ArgumentParser, Namespace
 from idarts.arch import as_text
 from idarts.cli.progress import Progress
 from idarts.cli.settings import add_run_arguments, chosen, given, layer, record, require_no_other, typed
-from idarts.engine import Interrupted, named
+from idarts.engine.folder import folder_name
+from idarts.engine.run import Interrupted
 from idarts.searching.presets import PRESETS
 from idarts.searching.run import RunConfig
 from idarts.searching.run import run as run_search
@@ -34,11 +35,11 @@ def set_defaults(parser: ArgumentParser, arguments: list[str]) -> None:
 def run(args: Namespace) -> None:
     """Search, telling how it goes, and say what was found and how to go on."""
     settings = record(RunConfig, args)
-    out = Path(args.out or Path("runs", named(settings.space, settings.method, settings.data, settings.seed)))
+    out = Path(args.out or Path("runs", folder_name(settings.space, settings.method, settings.data, settings.seed)))
     try:
         with Progress() as progress:
             result = run_search(
-                settings, out, resume=args.resume, overwrite=args.overwrite, watch=progress, tell=progress.tell
+                settings, out, resume=args.resume, overwrite=args.overwrite, on_round=progress, on_message=progress.tell
             )
     except Interrupted as stopped:
         print(f"stopped after round {stopped}; continue with:")

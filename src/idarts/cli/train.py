@@ -8,7 +8,7 @@ from jsonargparse import ArgumentParser, Namespace
 from idarts.arch.forms import FORMS
 from idarts.cli.progress import TRAINING, Progress
 from idarts.cli.settings import add_run_arguments, chosen, given, layer, record
-from idarts.engine import Interrupted
+from idarts.engine.run import Interrupted
 from idarts.training.presets import PRESETS
 from idarts.training.run import run as run_training
 from idarts.training.run import run_name
@@ -35,7 +35,7 @@ def run(args: Namespace) -> None:
     out = Path(args.out or f"runs/{run_name(settings.architecture, settings)}")
     try:
         with Progress(told=TRAINING) as progress:
-            result = run_training(settings, out, resume=args.resume, overwrite=args.overwrite, watch=progress)
+            result = run_training(settings, out, resume=args.resume, overwrite=args.overwrite, on_round=progress)
     except Interrupted as stopped:
         print(f"stopped after round {stopped}; continue with:")
         print(f"  idarts train --resume --out {shlex.quote(str(out))}")

@@ -1,4 +1,4 @@
-"""Checkpoints that are whole or not there: written aside, synced, renamed; the last two are kept."""
+"""Checkpoints: written to a temporary file, synced and renamed, so that each is complete. The last two are kept."""
 
 import os
 from pathlib import Path
@@ -9,48 +9,50 @@ import torch
 from idarts.errors import InputError
 
 KEPT = 2
-FORMAT = "idarts-{}-1"  # of what kind the run is
+FORMAT = "idarts-{}-1"  # with the kind of the run
 
 
 def save(folder: Path, number: int, state: dict[str, Any], kind: str = "search") -> Path:
-    """Write the state of round `number`, and forget all but the last two.
+    """Write the state of round `number`, and delete all but the last two checkpoints.
 
-    A kill at any moment leaves the files that were there; a full disk raises an OSError and leaves nothing behind.
+    A kill at any moment leaves the earlier files intact. A full disk raises an OSError and leaves no partial file.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{number:08d}.pt"
-    aside = folder / f".{path.name}.{os.getpid()}"
+    temporary = folder / f".{path.name}.{os.getpid()}"
     try:
-        with aside.open("wb") as file:
+        with temporary.open("wb") as file:
             torch.save({"format": FORMAT.format(kind), "number": number, "state": state}, file)
             file.flush()
             os.fsync(file.fileno())
-        aside.replace(path)
+        temporary.replace(path)
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     _sync(folder)
     numbered = _numbered(folder)
-    newer = numbered[numbered.index(path) + 1 :]  # of a future that was gone back from: they could not be read
-    for old in [*newer, *numbered[: numbered.index(path) + 1][:-KEPT], *folder.glob(".*.pt.*")]:
-        old.unlink(missing_ok=True)  # the last ones: what a kill left half-written
+    place = numbered.index(path) + 1
+    newer = numbered[place:]  # damaged ones, before which the run was resumed
+    partial = folder.glob(".*.pt.*")  # left by a kill
+    for old in [*newer, *numbered[:place][:-KEPT], *partial]:
+        old.unlink(missing_ok=True)
     return path
 
 
 def load(path: Path, kind: str = "search") -> tuple[int, dict[str, Any]]:
-    """The round and state of one file; only tensors and plain values are read, nothing is run."""
+    """The round and the state in one file. Only tensors and plain values are read; no code from the file runs."""
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        content = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise InputError(f"the checkpoint {path} cannot be read: {error.strerror or error}") from error
-    except Exception as error:  # torch raises many kinds for a damaged or foreign file
-        raise InputError(f"the checkpoint {path} is damaged, or not one of ours; use another one") from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT.format(kind):
+    except Exception as error:  # torch raises many kinds for a file that is damaged or of another program
+        raise InputError(f"the checkpoint {path} is damaged, or not written by idarts; use another one") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT.format(kind):
         raise InputError(f"the checkpoint {path} is not one of a {kind} run by this version; use another one")
-    return found["number"], found["state"]
+    return content["number"], content["state"]
 
 
 def latest(folder: Path, kind: str = "search") -> tuple[int, dict[str, Any], list[str]] | None:
-    """The newest checkpoint that can be read, with a word about each newer one that cannot; None if there is none."""
+    """The newest checkpoint that can be read, and the problems of newer ones that cannot; None if there is none."""
     problems: list[str] = []
     for path in reversed(_numbered(folder)):
         try:
@@ -67,7 +69,7 @@ def _numbered(folder: Path) -> list[Path]:
 
 
 def _sync(folder: Path) -> None:
-    """Make the rename itself last through a power cut."""
+    """Make sure that the rename survives a power cut."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Devices by name, as people type them."""
+"""Devices by name."""
 
 import torch
 
@@ -7,27 +7,27 @@ from idarts.errors import InputError
 
 
 def device_named(name: str) -> torch.device:
-    """The device that a name stands for; `auto` is the accelerator, where there is one.
+    """The device of a name; `auto` is the accelerator if there is one, else the CPU.
 
     >>> device_named("cpu")
     device(type='cpu')
     """
-    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     if name == "auto":
-        return _mine(found or torch.device("cpu"))
+        return _of_rank(accelerator or torch.device("cpu"))
     try:
         device = torch.device(name)
     except RuntimeError:
         raise InputError(f"device is {name!r}, expected auto, cpu, or one such as cuda or cuda:1") from None
-    if device.type != "cpu" and (found is None or found.type != device.type):
-        raise InputError(f"device is {name!r}, but this machine has {found or 'no accelerator'}; use auto or cpu")
+    if device.type != "cpu" and (accelerator is None or accelerator.type != device.type):
+        raise InputError(f"device is {name!r}, but this machine has {accelerator or 'no accelerator'}; use auto or cpu")
     if device.index is not None and device.index >= torch.accelerator.device_count():
         raise InputError(f"device is {name!r}, but this machine has {torch.accelerator.device_count()} of them")
-    return _mine(device)
+    return _of_rank(device)
 
 
-def _mine(device: torch.device) -> torch.device:
-    """Ranks of one machine have a device each."""
+def _of_rank(device: torch.device) -> torch.device:
+    """Each rank of one machine has a device of its own."""
     if world() == 1 or device.type == "cpu" or ":" in str(device):
         return device
     return torch.device(device.type, local_rank() % torch.accelerator.device_count())

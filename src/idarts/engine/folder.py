@@ -1,136 +1,280 @@
-"""A run's folder: `config.json`, `metrics.jsonl` (a line a round), events, `checkpoints/`, at last `result.json`."""
+"""The run folder. Only this module knows its files; it imports without torch, so that pages can read runs.
 
-import fcntl
+config.json                the settings, written first
+metrics.jsonl              one line for each round
+checkpoints/               the last two states (`idarts.engine.checkpoint`)
+events.out.tfevents.*      for TensorBoard, if the setting `log` says so (`idarts.engine.tensorboard`)
+result.json                written last: a run with a result is finished
+model/                     the network of a finished training (`idarts.training.model_folder`)
+report.html, evaluation.*  added by other commands
+.lock                      held by the process that runs here (`idarts.engine.lock`)
+"""
+
 import json
-import math
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from reprlib import repr as short
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from idarts.arch import Architecture, parse
+from idarts.engine.lock import LOCK, locked
 from idarts.errors import InputError
+from idarts.files import dump_json, finite, load_json, write_whole
 
-LOCK = ".lock"
-# What runs, and the commands that look at them, leave in a folder; the settings go last.
-MADE = (
-    f"checkpoints/{'[0-9]' * 8}.pt",
-    "events.out.tfevents.*.idarts",
-    "metrics.jsonl",
-    "result.json",
-    *(f"model/{name}" for name in ("config.json", "model.safetensors", "model.onnx", "model.pt2")),
-    *(f"{place}evaluation.{kind}" for place in ("", "model/") for kind in ("json", "html")),
-    "report.html",
-    "config.json",
+CONFIG, METRICS, RESULT, CHECKPOINTS = "config.json", "metrics.jsonl", "result.json", "checkpoints"
+REPORT = "report.html"
+EVENTS = ".idarts"  # ends the name of our event files
+MODEL, WEIGHTS, ONNX, TORCH_EXPORT = "model", "model.safetensors", "model.onnx", "model.pt2"
+EVALUATION, EVALUATION_PAGE = "evaluation.json", "evaluation.html"
+MODEL_FILES = (CONFIG, WEIGHTS, ONNX, TORCH_EXPORT, EVALUATION, EVALUATION_PAGE)
+_WRITTEN = (  # what `clear` deletes; the settings last, because they make a folder a run
+    f"{CHECKPOINTS}/{'[0-9]' * 8}.pt",
+    f"events.out.tfevents.*{EVENTS}",
+    METRICS,
+    RESULT,
+    *(f"{MODEL}/{name}" for name in MODEL_FILES),
+    EVALUATION,
+    EVALUATION_PAGE,
+    REPORT,
+    CONFIG,
 )
+_LARGEST = 1e30  # a larger number counts as infinite, because differences would overflow
+
+Floats = NDArray[np.float64]
 
 
-def named(*parts: object) -> str:
-    """A folder's name for a run, of what it is about.
+def folder_name(*parts: object) -> str:
+    """The default name of a run's folder.
 
-    >>> named("darts", "idarts", "folder:/pets/cats", 3)
+    >>> folder_name("darts", "idarts", "folder:/pets/cats", 3)
     'darts-idarts-pets-cats-3'
     """
     words = [str(part).removeprefix("folder:").removeprefix("npz:").strip("/.") for part in parts]
     return "-".join(words).replace("/", "-").replace(":", "-")
 
 
-@contextmanager
-def claimed(out: Path, resume: bool, overwrite: bool) -> Iterator[None]:
-    """The folder, for this process alone; what is in it stays, and an existing run needs a word to be there."""
-    there = _is_run(out)
-    if resume and not there:
-        raise InputError(f"{out} holds no run to resume; leave out --resume to begin one")
-    if there and not resume and not overwrite:
-        raise InputError(f"{out} holds a run already; continue it with --resume, or replace it with --overwrite")
-    if out.exists() and not there and (not out.is_dir() or any(not p.name.startswith(".") for p in out.iterdir())):
-        raise InputError(f"{out} is there and is no run; name a new folder with --out")
-    with locked(out, "run"):
-        yield
-
-
-def _is_run(out: Path) -> bool:
-    """Whether a folder's settings are those of a run; where they are broken, the lock beside them says so."""
+def is_run(path: Path) -> bool:
+    """Whether a folder holds the settings of a run; if they are damaged, a lock beside them decides."""
     try:
-        found = json.loads((out / "config.json").read_text())
+        config = json.loads((path / CONFIG).read_text())
     except OSError:
         return False
     except ValueError:
-        return (out / LOCK).exists()
-    return isinstance(found, dict) and "checkpoint_rounds" in found
+        return (path / LOCK).exists()
+    return isinstance(config, dict) and "checkpoint_rounds" in config
 
 
-def require_own(out: Path, record: str, kind: str) -> None:
-    """Refuse a folder with other things in it: it is new, empty, or holds what its `record` tells."""
-    if out.is_dir() and not (out / record).exists() and any(found.name != LOCK for found in out.iterdir()):
-        raise InputError(f"{out} is there and holds no {kind}; name a new folder with --out")
+def is_finished(path: Path) -> bool:
+    """Whether a run has a result."""
+    return (path / RESULT).is_file()
 
 
 @contextmanager
-def locked(out: Path, kind: str) -> Iterator[None]:
-    """A folder, made where it is missing, for this process alone: a lock that ends with it, however it ends."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        lock = (out / LOCK).open("a+")
-    except OSError as error:
-        raise InputError(f"the folder {out} cannot be written: {error.strerror}; name another one with --out") from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.seek(0)
-            who = lock.read().strip() or "unknown"
-            raise InputError(
-                f"{out} is in use by another {kind} (process {who}); wait for it, or name another folder with --out"
-            ) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
+def claim(path: Path, resume: bool, overwrite: bool) -> Iterator[None]:
+    """Lock a folder for a run, which may be in it already only if `resume` or `overwrite` is given. Deletes nothing."""
+    exists = is_run(path)
+    if resume and not exists:
+        raise InputError(f"{path} holds no run to resume; remove --resume to start one")
+    if exists and not resume and not overwrite:
+        raise InputError(f"{path} already holds a run; continue it with --resume, or replace it with --overwrite")
+    if path.exists() and not exists and (not path.is_dir() or any(not p.name.startswith(".") for p in path.iterdir())):
+        raise InputError(f"{path} exists and is not a run; choose a new folder with --out")
+    with locked(path, "run"):
+        for partial in path.glob(".*.json*.*"):  # left by a kill while a file was written
+            partial.unlink(missing_ok=True)
         yield
 
 
-def clear(out: Path) -> None:
-    """Take away what a run has left in its folder, and nothing else."""
-    for pattern in MADE:
-        for path in out.glob(pattern):
-            path.unlink(missing_ok=True)
+def clear(path: Path) -> None:
+    """Delete all files that a run wrote, and no others."""
+    for pattern in _WRITTEN:
+        for file in path.glob(pattern):
+            file.unlink(missing_ok=True)
 
 
-def read_config(out: Path) -> dict[str, Any]:
-    """The settings that a run began with."""
-    try:
-        found = json.loads((out / "config.json").read_text())
-    except (OSError, ValueError) as error:
-        raise InputError(f"{out}/config.json cannot be read ({error}); begin anew with --overwrite") from error
-    return found if isinstance(found, dict) else {}
+def start(path: Path, config: Mapping[str, Any]) -> None:
+    """Replace the run in a folder, if there is one, by a new one with these settings."""
+    clear(path)
+    write_whole(path / CONFIG, dump_json(config))
 
 
-def read_log(out: Path) -> list[dict[str, Any]]:
-    """The rounds on record; a last line that a kill cut short does not count."""
-    path = out / "metrics.jsonl"
-    lines = path.read_text().splitlines() if path.exists() else []
-    rounds = []
-    for line in lines:
+@contextmanager
+def round_log(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """A function that appends the entry of one round to the log; it is on disk when the function returns."""
+    with (path / METRICS).open("a") as file:
+
+        def append(entry: Mapping[str, Any]) -> None:
+            file.write(json.dumps(finite(entry)) + "\n")
+            file.flush()
+
+        yield append
+
+
+def drop_rounds(path: Path, after: int) -> None:
+    """Delete the rounds after a number from the log: a resumed run computes them again."""
+    kept = [json.dumps(entry) + "\n" for entry in read_rounds(path) if entry["number"] <= after]
+    write_whole(path / METRICS, "".join(kept).encode())
+
+
+def write_result(path: Path, result: Mapping[str, Any]) -> None:
+    """Write the result, which makes a run a finished one."""
+    write_whole(path / RESULT, dump_json(result))
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The settings that a run started with."""
+    return _read_object(path / CONFIG, "put it back, or start again with --overwrite")
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """The result of a finished run."""
+    return _read_object(path / RESULT, "delete it, and --resume writes it again")
+
+
+def read_rounds(path: Path) -> list[dict[str, Any]]:
+    """The log's rounds by number. A last line that a kill cut off is left out."""
+    return _by_number(_read_lines(path / METRICS)[0])
+
+
+@dataclass(frozen=True)
+class Run:
+    """The content of a run folder. `result` is None until the run is finished; `cut`: the log's last line was cut."""
+
+    folder: Path
+    config: dict[str, Any]
+    rounds: list[dict[str, Any]]  # by number
+    result: dict[str, Any] | None = None
+    cut: bool = False
+
+    @property
+    def trains(self) -> bool:
+        """Whether it is a training, whose settings name the architecture, and not a search."""
+        return "architecture" in self.config
+
+    def series(self, key: str) -> Floats:
+        """A field over the rounds, NaN where it is missing or not finite.
+
+        >>> Run(Path("run"), {}, [{"number": 1, "norm": None}, {"number": 2, "norm": 0.5}]).series("norm").tolist()
+        [nan, 0.5]
+        """
+        return np.array([as_float(entry.get(key)) for entry in self.rounds])
+
+    def last(self, key: str) -> Any:
+        """The last value of a field, or None.
+
+        >>> Run(Path("run"), {}, [{"number": 1, "entropy": 0.9}, {"number": 2, "entropy": None}]).last("entropy")
+        0.9
+        """
+        return next((entry[key] for entry in reversed(self.rounds) if entry.get(key) is not None), None)
+
+    def alphas(self) -> list[tuple[int, dict[str, Floats]]]:
+        """α, with the number of the round, where it is known."""
+        known = [(entry["number"], entry["alpha"]) for entry in self.rounds if entry.get("alpha")]
+        final = _alpha(RESULT, (self.result or {}).get("alpha"))
+        number = self.rounds[-1]["number"]
+        return [*known, (number, final)] if final and (not known or known[-1][0] < number) else known
+
+    def architecture(self) -> Architecture | str | None:
+        """The architecture of the result or of the last round; a text that no space can read stays a text."""
+        written = (self.result or {}).get("architecture", self.last("architecture"))
         try:
-            rounds.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
-    return rounds
+            return None if written is None else parse(written)
+        except InputError:
+            return str(written)
 
 
-def as_json(data: dict[str, Any]) -> bytes:
-    """What a file of the folder holds, for people to read, too."""
-    return (json.dumps(finite(data), indent=1, allow_nan=False) + "\n").encode()
+def read_run(path: Path) -> Run:
+    """The run in a folder, finished or not.
 
-
-def finite(data: Any) -> Any:
-    """The same data with null for numbers that are not finite: JSON has no other word for them.
-
-    >>> finite({"loss": float("nan"), "losses": (1.0, float("inf"))})
-    {'loss': None, 'losses': [1.0, None]}
+    >>> read_run(Path("no-such-run"))
+    Traceback (most recent call last):
+    idarts.errors.InputError: no-such-run is not there; expected a run folder, as `idarts search --out DIR` makes it
     """
-    if isinstance(data, dict):
-        return {name: finite(value) for name, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [finite(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
+    expected = "expected a run folder, as `idarts search --out DIR` makes it"
+    if not path.exists():
+        raise InputError(f"{path} is not there; {expected}")
+    if not (path / CONFIG).is_file():
+        raise InputError(f"{path} is not a run folder: it has no {CONFIG}; {expected}")
+    config = read_config(path)
+    result = read_result(path) if is_finished(path) else None
+    lines, cut = _read_lines(path / METRICS)
+    for line, entry in lines:
+        entry["alpha"] = _alpha(f"{path / METRICS} line {line}", entry.get("alpha"))
+    if not lines:
+        raise InputError(
+            f"{path / METRICS} has no rounds yet; wait for the first one, or continue with "
+            f"`idarts search --resume --out {path}`"
+        )
+    return Run(path, config, _by_number(lines), result, cut)
+
+
+def as_float(value: object) -> float:
+    """A number as a float; NaN for anything else, and for a number that is not finite.
+
+    >>> as_float(2), as_float(float("inf")), as_float("2")
+    (2.0, nan, nan)
+    """
+    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else np.nan
+    return number if abs(number) < _LARGEST else np.nan
+
+
+def _read_object(file: Path, remedy: str) -> dict[str, Any]:
+    content = _read(file)
+    try:
+        data = load_json(content.decode())
+    except (InputError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} is damaged ({error}); {remedy}") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{file} holds {short(data)}, expected an object with keys; {remedy}")
+    return data
+
+
+def _read_lines(file: Path) -> tuple[list[tuple[int, dict[str, Any]]], bool]:
+    """The entries of a log with the numbers of their lines, and whether a kill cut the last line off."""
+    lines = [line for line in _read(file).split(b"\n") if line.strip()] if file.is_file() else []
+    entries: list[tuple[int, dict[str, Any]]] = []
+    for line, text in enumerate(lines, start=1):
+        try:
+            entry = load_json(text.decode())
+        except (InputError, UnicodeDecodeError) as error:
+            if line == len(lines):
+                return entries, True
+            raise InputError(f"{file} line {line} is damaged ({error}); delete that line") from None
+        number = entry.get("number") if isinstance(entry, dict) else None
+        if type(number) is not int or number < 1:
+            raise InputError(
+                f"{file} line {line} is {short(entry)}, expected an object with a round's number; delete that line"
+            )
+        entries.append((line, entry))
+    return entries, False
+
+
+def _by_number(lines: list[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Each round once, as it was logged last: a round may have run again after a kill."""
+    rounds = {entry["number"]: entry for _, entry in lines}
+    return [rounds[number] for number in sorted(rounds)]
+
+
+def _alpha(where: str, alpha: Any) -> dict[str, Floats]:
+    """α as arrays, which take a tenth of the memory of lists."""
+    if alpha is None:
+        return {}
+    try:
+        matrices = {name: np.array(rows, dtype=np.float64) for name, rows in alpha.items()}
+    except (AttributeError, TypeError, ValueError):
+        matrices = {"": np.empty(0)}
+    if not all(matrix.ndim == 2 and matrix.size for matrix in matrices.values()):
+        raise InputError(f"{where}: alpha is {short(alpha)}, expected a matrix for each group; delete that line")
+    return matrices
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}") from None

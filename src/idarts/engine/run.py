@@ -1,4 +1,4 @@
-"""Some work, from its first round to its result: logged, checkpointed, stopped by signals, gone on with."""
+"""Run a job in its folder, from the first round to the result: log, checkpoints, signals, resume."""
 
 import json
 import signal
@@ -6,236 +6,243 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
 
-from idarts.engine import checkpoint
-from idarts.engine.events import watch_events
-from idarts.engine.folder import as_json, claimed, clear, finite, read_config, read_log
-from idarts.engine.ranks import any_of, joined, on_first, rank, restarted, wait_for_all, world
+from idarts.engine import checkpoint, folder
+from idarts.engine.ranks import any_of, on_first, process_group, rank, restarted, wait_for_all, world
+from idarts.engine.settings import dotted
+from idarts.engine.tensorboard import Log, event_log, require_installed
 from idarts.errors import IdartsError, InputError, NotFiniteError
-from idarts.files import write_whole
+
+OnRound: TypeAlias = Callable[[Any, Any], None]  # called after every round, with its record and the work
+OnMessage: TypeAlias = Callable[[str], None]  # receives status messages outside rounds, e.g. during warm-up
+Entry: TypeAlias = dict[str, Any]  # one line of the log
 
 
 class Work(Protocol):
-    """What goes round by round, with a state that can be saved between them: a search, a training."""
+    """What runs round by round, with a state that can be saved between rounds: a search, a training."""
 
-    number: int  # of the round it stands at
-    tell: "Tell"  # to be called now and then in what takes long and is no round; it may end the work
+    number: int  # of the last round
+    on_message: OnMessage  # to be called now and then in a long phase that is not a round; it may raise `Interrupted`
 
     @property
-    def sound(self) -> bool: ...  # else its state is not worth a checkpoint
+    def healthy(self) -> bool: ...  # False while numbers are not finite: such a state is not saved
 
-    def rounds(self) -> Iterator[Any]: ...  # records with a `number`
+    def rounds(self) -> Iterator[Any]: ...  # the rounds that remain, as records with a `number`
 
     def state_dict(self) -> dict[str, Any]: ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
-class Settings(Protocol):
-    """What a run must know of its settings, which are a dataclass."""
-
-    @property
-    def checkpoint_rounds(self) -> int: ...
-
-    @property
-    def checkpoint_minutes(self) -> float: ...
-
-
 @dataclass(frozen=True)
 class Job:
-    """Work, and what is written down of it."""
+    """Work, and what is written about it."""
 
     work: Work
-    entry: Callable[[Any], dict[str, Any]]  # what the log says of a round
-    result: Callable[[list[dict[str, Any]]], dict[str, Any]]  # what remains at the end, from the whole log
-    kind: str = "search"
-    facts: dict[str, Any] | None = None  # beside the settings in config.json
+    entry: Callable[[Any], Entry]  # a round's record → its line in the log
+    result: Callable[[list[Entry]], dict[str, Any]]  # the whole log → the content of result.json
+    kind: str = "search"  # checkpoints of another kind are refused
+    facts: dict[str, Any] = field(default_factory=dict)  # written beside the settings
 
 
 class Interrupted(KeyboardInterrupt):
-    """The run was asked to stop, and wrote a checkpoint first."""
-
-
-Watch = Callable[[Any, Any], None]
-Tell = Callable[[str], None]
+    """A signal stopped the run, after it wrote a checkpoint. The argument is the number of the last round."""
 
 
 class Options(TypedDict, total=False):
-    """How a run is gone about."""
+    """How a run starts, and who is informed about it."""
 
-    resume: bool  # the run in the folder is to be gone on with
-    overwrite: bool  # it may go: no run is overwritten unasked
-    watch: Watch | None  # is told of every round, with the work
-    tell: Tell | None  # hears in a few words how that goes which is no round: a warm-up, a selection
+    resume: bool  # continue the run in the folder
+    overwrite: bool  # replace the run in the folder
+    on_round: OnRound | None
+    on_message: OnMessage | None
 
 
-def conduct(prepare: Callable[[], Job], settings: Any, out: Path, **options: Unpack[Options]) -> list[dict[str, Any]]:
-    """Do a job in a folder, which is its own before it is prepared. Gives the log.
+def run_job(prepare: Callable[[], Job], settings: Any, path: Path, **options: Unpack[Options]) -> list[Entry]:
+    """Run a job in a folder and return its log. The folder is locked first, then the job is prepared.
 
-    SIGINT and SIGTERM end the round, write a checkpoint, and raise `Interrupted`.
+    `settings` is a dataclass with at least `checkpoint_rounds`, `checkpoint_minutes` and `log`.
+    On SIGINT or SIGTERM the run finishes its round, writes a checkpoint and raises `Interrupted`.
     """
-    resume, overwrite = options.get("resume", False), options.get("overwrite", False)
-    watch, tell = options.get("watch"), options.get("tell")
-    with joined(), _owned(out, resume, overwrite) as begun, _asked_to_stop(tell) as asked:
+    on_message = options.get("on_message")
+    with (
+        process_group(),
+        _claim(path, options.get("resume", False), options.get("overwrite", False)) as resuming,
+        _stop_signals(on_message) as stop,
+    ):
+        on_first(lambda: require_installed(settings.log))
         job = prepare()
         wait_for_all()
-        if begun:
-            _go_on(job, out, settings)
+        if resuming:
+            _load_checkpoint(job, settings, path)
         else:
-            on_first(lambda: _begin(out, {**asdict(settings), **(job.facts or {})}))
-        job.work.tell = _pulse(job, out, asked, tell)
-        _rounds(job, settings, out, asked, watch)
-        log, ended = on_first(lambda: read_log(out)), time.monotonic()
-        found = job.result(log)  # which may take a while, too: a selection, a last look at the test images
-        found["seconds"] = round((float(log[-1]["seconds"]) if log else 0.0) + time.monotonic() - ended, 3)
-        on_first(lambda: write_whole(out / "result.json", as_json(found)))
-        return log
-
-
-def _begin(out: Path, facts: dict[str, Any]) -> None:
-    """Only now, when the new run is known to be possible, an old one goes."""
-    clear(out)
-    write_whole(out / "config.json", as_json(facts))
+            on_first(lambda: folder.start(path, {**asdict(settings), **job.facts}))
+        job.work.on_message = _between_rounds(job, path, stop, on_message)
+        _run_rounds(job, settings, path, stop, options.get("on_round"))
+        return _finish(job, path)
 
 
 @contextmanager
-def _owned(out: Path, resume: bool, overwrite: bool) -> Iterator[bool]:
-    """The folder, of which files are the first rank's affair, and whether there is a run in it to go on with.
+def _claim(path: Path, resume: bool, overwrite: bool) -> Iterator[bool]:
+    """Lock the folder, on the first rank; whether the run in it is to be resumed.
 
-    A job that `torchrun` has begun again goes on with what it did before, without being asked to.
+    A job that `torchrun` has restarted resumes, whatever its options say.
     """
     with ExitStack() as stack:
 
         def claim() -> bool:
-            begun = resume or (restarted() and (out / "config.json").exists())
-            stack.enter_context(claimed(out, begun, overwrite and not begun))
-            return begun
+            resuming = resume or (restarted() and folder.is_run(path))
+            stack.enter_context(folder.claim(path, resuming, overwrite and not resuming))
+            return resuming
 
         yield on_first(claim)
 
 
-def _pulse(job: Job, out: Path, asked: list[int], tell: Tell | None) -> Tell:
-    """What work calls between rounds. Before the first one it is worth a checkpoint; after the last, there is one."""
-
-    def pulse(said: str) -> None:
-        if any(any_of(bool(asked))):
-            if not job.work.number:
-                _save(job, out)
-            raise Interrupted(job.work.number)
-        if tell and rank() == 0:
-            tell(said)
-
-    return pulse
-
-
-def _rounds(job: Job, settings: Settings, out: Path, asked: list[int], watch: Watch | None) -> None:
-    """The rounds that remain, each of them put on record."""
-    saved = time.monotonic()
-    with _on_record(job, out) if rank() == 0 else nullcontext() as record, _pointing_back(out, job.kind):
-        for found in job.work.rounds():
-            if record:
-                record(found)
-                if watch:
-                    watch(found, job.work)
-            late = time.monotonic() - saved >= 60 * settings.checkpoint_minutes
-            stop, due = any_of(bool(asked), late)
-            if (stop or due or found.number % settings.checkpoint_rounds == 0) and job.work.sound:
-                _save(job, out)
-                saved = time.monotonic()
-            if stop:
-                raise Interrupted(found.number)
-        if job.work.sound:  # a run that is killed while its result is made need not go back
-            _save(job, out)
+@dataclass
+class _Stop:
+    requested: bool = False
 
 
 @contextmanager
-def _on_record(job: Job, out: Path) -> Iterator[Callable[[Any], None]]:
-    """What is called after every round: a line of the log, and events."""
-    log = read_log(out)
-    started = time.monotonic() - (float(log[-1]["seconds"]) if log else 0.0)
-    with (out / "metrics.jsonl").open("a") as file, watch_events(out) as events:
+def _stop_signals(on_message: OnMessage | None) -> Iterator[_Stop]:
+    """Let SIGINT and SIGTERM request a stop after the round. The same signal again acts at once, as usual."""
+    stop = _Stop()
 
-        def record(found: Any) -> None:
-            entry = finite(job.entry(found))
-            file.write(json.dumps({**entry, "seconds": round(time.monotonic() - started, 3)}) + "\n")
-            file.flush()
-            events(found, job.work)
-
-        yield record
-
-
-def _save(job: Job, out: Path) -> None:
-    """The first rank's state is everybody's; `ranks` is how many they are."""
-    number, state = job.work.number, {**job.work.state_dict(), "ranks": world()}
-    on_first(lambda: _write(job, out, number, state))
-
-
-def _write(job: Job, out: Path, number: int, state: dict[str, Any]) -> None:
-    try:
-        checkpoint.save(out / "checkpoints", number, state, job.kind)
-    except OSError as error:
-        raise IdartsError(
-            f"the checkpoint of round {number} could not be written to {out} ({error.strerror}); "
-            "the one before it is whole: make room, then continue with --resume"
-        ) from error
-
-
-def _go_on(job: Job, out: Path, settings: Any) -> None:
-    """Load the last good checkpoint, and forget what the log says of later rounds."""
-    number, state, problems = on_first(lambda: _last(out, settings, job.kind))
-    ranks = world() if state is None else state.pop("ranks", 1)
-    if ranks != world():
-        problems.append(f"until round {number} there were {ranks} ranks, now {world()}: equal, but not to the bit")
-    if state is not None:
-        job.work.load_state_dict(state)
-    for problem in problems:
-        warnings.warn(f"{problem}; going on from round {number}", UserWarning, stacklevel=2)
-
-
-def _last(out: Path, settings: Any, kind: str) -> tuple[int, dict[str, Any] | None, list[str]]:
-    before = read_config(out)
-    given = {name: json.loads(json.dumps(value)) for name, value in asdict(settings).items()}
-    changed = sorted(name for name, value in given.items() if value != before.get(name, value))
-    if changed:
-        raise InputError(f"{out} was begun with another {changed[0]}; resume with the settings of its config.json")
-    number, state, problems = checkpoint.latest(out / "checkpoints", kind) or (0, None, [])
-    kept = [json.dumps(line) + "\n" for line in read_log(out) if line["number"] <= number]
-    write_whole(out / "metrics.jsonl", "".join(kept).encode())
-    return number, state, problems
-
-
-@contextmanager
-def _pointing_back(out: Path, kind: str) -> Iterator[None]:
-    """A run that ends in numbers that are not finite says which of its states is good."""
-    try:
-        yield
-    except NotFiniteError as error:
-        good = checkpoint.latest(out / "checkpoints", kind)
-        where = f"the last good checkpoint is that of round {good[0]}" if good else "there is no checkpoint yet"
-        raise NotFiniteError(f"{error}; {where}, in {out}") from error
-
-
-@contextmanager
-def _asked_to_stop(tell: Tell | None) -> Iterator[list[int]]:
-    """A list that is no longer empty once SIGINT or SIGTERM came; a second one is not waited with."""
-    asked: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        asked.append(number)
+    def request(number: int, _frame: FrameType | None) -> None:
+        stop.requested = True
         signal.signal(number, before[signal.Signals(number)] or signal.SIG_DFL)
-        if tell and rank() == 0:
-            tell("stopping after this round; the same signal again ends at once")
+        if on_message and rank() == 0:
+            on_message("stopping after this round; the same signal again stops at once")
 
     try:
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not in the main thread: whoever is there handles signals
+        before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # only the main thread can handle signals
         before = {}
     try:
-        yield asked
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _between_rounds(job: Job, path: Path, stop: _Stop, on_message: OnMessage | None) -> OnMessage:
+    """The function that the work calls outside rounds: it passes messages on, and stops the run if requested.
+
+    Before the first round a stop writes a checkpoint; after the last one there is a checkpoint already.
+    """
+
+    def send(message: str) -> None:
+        if any(any_of(stop.requested)):
+            if not job.work.number:
+                _save_checkpoint(job, path)
+            raise Interrupted(job.work.number)
+        if on_message and rank() == 0:
+            on_message(message)
+
+    return send
+
+
+def _run_rounds(job: Job, settings: Any, path: Path, stop: _Stop, on_round: OnRound | None) -> None:
+    """Run the rounds that remain, log each, and write checkpoints."""
+    saved = time.monotonic()
+    with _logging(job, settings.log, path) if rank() == 0 else nullcontext() as log, _naming_checkpoint(job, path):
+        for record in job.work.rounds():
+            if log:
+                log(record)
+                if on_round:
+                    on_round(record, job.work)
+            late = time.monotonic() - saved >= 60 * settings.checkpoint_minutes
+            stopping, due = any_of(stop.requested, late)
+            if (stopping or due or record.number % settings.checkpoint_rounds == 0) and job.work.healthy:
+                _save_checkpoint(job, path)
+                saved = time.monotonic()
+            if stopping:
+                raise Interrupted(record.number)
+        if job.work.healthy:  # a kill while the result is computed loses no round
+            _save_checkpoint(job, path)
+
+
+@contextmanager
+def _logging(job: Job, log: Log, path: Path) -> Iterator[Callable[[Any], None]]:
+    """A function that logs a round. `seconds` counts the time of all processes that worked on the run."""
+    rounds = folder.read_rounds(path)
+    started = time.monotonic() - (float(rounds[-1]["seconds"]) if rounds else 0.0)
+    with folder.round_log(path) as append, event_log(log, path, first=job.work.number + 1) as write_events:
+
+        def write(record: Any) -> None:
+            entry = {**job.entry(record), "seconds": round(time.monotonic() - started, 3)}
+            append(entry)
+            write_events(entry)
+
+        yield write
+
+
+@contextmanager
+def _naming_checkpoint(job: Job, path: Path) -> Iterator[None]:
+    """Name the last good checkpoint when a run ends because its numbers are not finite."""
+    try:
+        yield
+    except NotFiniteError as error:
+        good = checkpoint.latest(path / folder.CHECKPOINTS, job.kind)
+        where = f"the last good checkpoint is that of round {good[0]}" if good else "there is no checkpoint yet"
+        raise NotFiniteError(f"{error}; {where}, in {path}") from error
+
+
+def _save_checkpoint(job: Job, path: Path) -> None:
+    """Write the state of the first rank, which all ranks share, with the number of ranks."""
+    number, state = job.work.number, {**job.work.state_dict(), "ranks": world()}
+
+    def write() -> None:
+        try:
+            checkpoint.save(path / folder.CHECKPOINTS, number, state, job.kind)
+        except OSError as error:
+            raise IdartsError(
+                f"the checkpoint of round {number} could not be written to {path} ({error.strerror}); "
+                "the one before it is intact: make room, then continue with --resume"
+            ) from error
+
+    on_first(write)
+
+
+def _load_checkpoint(job: Job, settings: Any, path: Path) -> None:
+    """Load the last checkpoint that can be read, and delete later rounds from the log."""
+
+    def read() -> tuple[int, dict[str, Any] | None, list[str]]:
+        _require_same_settings(settings, path)
+        latest = checkpoint.latest(path / folder.CHECKPOINTS, job.kind) or (0, None, [])
+        folder.drop_rounds(path, after=latest[0])
+        return latest
+
+    number, state, problems = on_first(read)
+    ranks = world() if state is None else state.pop("ranks", 1)
+    if ranks != world():
+        problems.append(f"until round {number} there were {ranks} ranks, now {world()}: equal, but not bit for bit")
+    if state is not None:
+        job.work.load_state_dict(state)
+    for problem in problems:
+        warnings.warn(f"{problem}; resuming from round {number}", UserWarning, stacklevel=2)
+
+
+def _require_same_settings(settings: Any, path: Path) -> None:
+    """Refuse changed settings. One that the folder does not have is newer than the run."""
+    before = dotted(folder.read_config(path))
+    now = dotted(json.loads(json.dumps(asdict(settings))))
+    changed = sorted(name for name, value in now.items() if value != before.get(name, value))
+    if changed:
+        raise InputError(
+            f"{path} was started with another {changed[0]}; resume with the settings of its {folder.CONFIG}"
+        )
+
+
+def _finish(job: Job, path: Path) -> list[Entry]:
+    """Compute and write the result, which may take a while: a selection, a pass over the test images."""
+    log, started = on_first(lambda: folder.read_rounds(path)), time.monotonic()
+    result = job.result(log)
+    before = float(log[-1]["seconds"]) if log else 0.0
+    result["seconds"] = round(before + time.monotonic() - started, 3)
+    on_first(lambda: folder.write_result(path, result))
+    return log

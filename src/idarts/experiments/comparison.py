@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from idarts.engine.folder import Floats, Run, as_float, read_run
 from idarts.engine.settings import dotted
 from idarts.errors import InputError
 from idarts.experiments.results import ELSEWHERE, RECORD, table_accuracies
 from idarts.experiments.statistics import Paired, paired
-from idarts.pages.run_folder import Floats, Run, as_float, read_run
 
 VALID = "valid_accuracy"
 RECENT = 10  # rounds: the accuracy of a single batch says little

@@ -8,8 +8,8 @@ from importlib.resources import files
 
 import numpy as np
 
+from idarts.engine.folder import Floats
 from idarts.pages.chart import Axis
-from idarts.pages.run_folder import Floats
 
 COLOURS = 6  # curves that can be told apart
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 560, 66, 544, 14, 262

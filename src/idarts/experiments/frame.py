@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from idarts._version import __version__
-from idarts.engine.folder import locked, require_own
+from idarts.engine.lock import locked, require_own
 from idarts.errors import IdartsError, InputError, require_known
 from idarts.experiments.page import Section, require_jinja, write_page
 from idarts.experiments.store import Row, Store

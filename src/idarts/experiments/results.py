@@ -19,7 +19,7 @@ from idarts.searching.settings import METHODS
 RECORD, RESULTS = "sweep.json", "results.csv"
 METRICS = ("train_loss", "train_accuracy", "valid_loss", "valid_accuracy", "entropy")
 # Settings that say where and how a search ran, not what it was.
-ELSEWHERE = ("data_root", "tables", "device", "checkpoint_rounds", "checkpoint_minutes")
+ELSEWHERE = ("data_root", "tables", "device", "checkpoint_rounds", "checkpoint_minutes", "log")
 NAMED = ("method", "space", "seed")
 _SPLITS = ("train", "valid", "test")
 

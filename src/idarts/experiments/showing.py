@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from idarts._version import __version__
-from idarts.engine.folder import require_own
+from idarts.engine.lock import require_own
 from idarts.errors import InputError
 from idarts.experiments.comparison import (
     VALID,

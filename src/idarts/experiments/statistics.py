@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from idarts.pages.run_folder import Floats
+from idarts.engine.folder import Floats
 
 EXACT = 16  # pairs up to which all changes of signs are counted; of more, as many are drawn
 

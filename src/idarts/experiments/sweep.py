@@ -15,7 +15,8 @@ import torch
 
 from idarts._version import __version__
 from idarts.arch.forms import RESULT
-from idarts.engine.folder import locked, read_config, require_own
+from idarts.engine.folder import read_config
+from idarts.engine.lock import locked, require_own
 from idarts.engine.settings import dotted
 from idarts.errors import InputError
 from idarts.experiments.engines import Call, Engine, EngineError, StoppedError, local

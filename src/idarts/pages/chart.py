@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from idarts.pages.run_folder import Floats
+from idarts.engine.folder import Floats
 
 POINTS = 200  # of a line at most
 _WIDTH, _HEIGHT = 420, 220

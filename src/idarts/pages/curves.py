@@ -1,7 +1,7 @@
 """Which charts a report has, and how each is read."""
 
+from idarts.engine.folder import Floats, Run
 from idarts.pages.chart import Chart, chart
-from idarts.pages.run_folder import Floats, Run
 
 
 def curves(run: Run) -> list[Chart]:

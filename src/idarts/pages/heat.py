@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from idarts.engine.folder import Floats, Run
 from idarts.pages.labels import names, title
-from idarts.pages.run_folder import Floats, Run
 
 COLUMNS = 160  # of a picture at most
 _SHADES = 24  # few, so that pictures stay small

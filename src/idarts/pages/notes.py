@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from idarts.arch import Architecture
-from idarts.pages.run_folder import Run, as_float
+from idarts.engine.folder import Run, as_float
 
 _UNDECIDED = 0.95  # entropy from which the largest α is hardly more than chance
 _IDLE = ("none", "skip_connect")

@@ -12,6 +12,7 @@ import numpy as np
 
 from idarts.arch import Architecture, darts, nas_bench_201, to_json
 from idarts.arch.drawing import render
+from idarts.engine.folder import REPORT, Run, as_float, read_run
 from idarts.errors import InputError
 from idarts.files import write_whole
 from idarts.pages import training
@@ -19,12 +20,10 @@ from idarts.pages.chart import value_text
 from idarts.pages.curves import curves, diagnostics
 from idarts.pages.heat import heat
 from idarts.pages.notes import notes
-from idarts.pages.run_folder import Run, as_float, read_run
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-REPORT = "report.html"
 _RECENT = 10  # rounds: that of a single batch says little
 _TEXTS = {nas_bench_201.SPACE: nas_bench_201.to_string, darts.SPACE: darts.to_text}  # others are written as JSON
 

@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from idarts.engine.folder import Run, as_float
 from idarts.pages.chart import Chart, chart, value_text
-from idarts.pages.run_folder import Run, as_float
 
 
 def about(run: Run) -> dict[str, Any]:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from idarts.arch import Architecture
-from idarts.engine.ranks import Clock, begin_alike, joint_statistics, mean_buffers, require_same
+from idarts.engine.ranks import Clock, average_buffers, copy_from_first, joint_statistics, require_same
+from idarts.engine.schedules import learning_rate
 from idarts.errors import InputError, NotFiniteError, SingularCurvatureError
 from idarts.hypergrad.isolation import random_states, set_random_states
 from idarts.searching import legacy
@@ -133,7 +134,7 @@ class Search:
             if not self.net.weight_parameters():
                 raise InputError("there are no weights to train in this model: all are frozen, or it has none")
             require_built(self.net, self.settings, self.relaxation)
-            begin_alike(self.net)
+            copy_from_first(self.net)
             self.mask = self.mask or self._full_mask()
             self.weights = WeightTraining(self.net, self.task, self.settings)
         elif len(self.stages) > 1:
@@ -185,8 +186,8 @@ class Search:
         return self.spent.gradient_evaluations
 
     @property
-    def sound(self) -> bool:
-        """Whether the state is worth a checkpoint: one that is not finite must not replace a good one."""
+    def healthy(self) -> bool:
+        """False while numbers are not finite: such a state must not replace a good checkpoint."""
         return not self.bad_rounds
 
     def used(self) -> float:
@@ -198,8 +199,7 @@ class Search:
         end = ends(self.stages)[self.stage]
         start = end - self.stages[self.stage].share if len(self.stages) > 1 else 0.0
         part = min((self.used() - start) / (end - start), 1.0)
-        weights = self.settings.weights
-        return weights.last_rate + (weights.rate - weights.last_rate) * 0.5 * (1 + math.cos(math.pi * part))
+        return learning_rate(self.settings.weights.rate, self.settings.weights.last_rate, part, 1.0)
 
     def current(self) -> Architecture:
         """The architecture that the search would give now, by α alone."""
@@ -230,7 +230,7 @@ class Search:
     def _synchronise(self) -> None:
         """Between rounds all ranks hold the same state, so that a checkpoint of the first one serves all."""
         if self.weights is not None:
-            mean_buffers([self.net])
+            average_buffers([self.net])
             require_same({"α": self.a, "w": self.w}, f"after round {self.number}")
 
     def _round(self, train: Tensor, step: Step) -> Round:

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 from idarts.arch import Architecture
 from idarts.data import CIFAR, NONE, Batches, ImageData, Part, load, official_split, split
 from idarts.data.record import Images, LazyImages
-from idarts.engine import device_named
+from idarts.engine.device import device_named
 from idarts.engine.ranks import share
 from idarts.errors import InputError
 from idarts.searching.registries import RELAXATIONS, build_part

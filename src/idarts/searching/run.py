@@ -10,7 +10,7 @@ import torch
 
 from idarts._version import __version__
 from idarts.arch import Architecture, as_text, to_data
-from idarts.engine import Job, Options, run_job
+from idarts.engine.run import Job, Options, run_job
 from idarts.searching.log import Log
 from idarts.searching.loop import Search
 from idarts.searching.prepare import named_parts, prepare

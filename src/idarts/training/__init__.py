@@ -1,16 +1,16 @@
-"""Training from scratch, and what follows it: evaluation, prediction, export, profiling.
+"""Training from scratch, and then evaluation, prediction, export and profiling.
 
 >>> from idarts.training import load
 >>> load("nowhere")
 Traceback (most recent call last):
-idarts.errors.InputError: nowhere is no folder; give a model folder or a finished training run
+idarts.errors.InputError: nowhere is not a folder; give a model folder or a finished training run
 """
 
 from idarts.training.card import Card, card_for
-from idarts.training.evaluation import data_for, evaluate
+from idarts.training.evaluation import data_for, evaluate, loss_and_accuracy
 from idarts.training.formats import FORMATS, export
-from idarts.training.loop import Round, Training, loss_and_accuracy
-from idarts.training.model_folder import load, model_folder, read_card, save
+from idarts.training.loop import Round, Training
+from idarts.training.model_folder import find_model, load, read_card, save
 from idarts.training.prediction import Prediction, predict
 from idarts.training.presets import PRESETS
 from idarts.training.profiling import profile
@@ -31,9 +31,9 @@ __all__ = [
     "data_for",
     "evaluate",
     "export",
+    "find_model",
     "load",
     "loss_and_accuracy",
-    "model_folder",
     "predict",
     "profile",
     "read_card",

@@ -1,4 +1,4 @@
-"""What a trained network must say of itself to be built again and used: a model folder's `config.json`."""
+"""The card of a trained network, a model folder's `config.json`: all that is needed to build and use it again."""
 
 import platform
 from collections.abc import Mapping, Sequence
@@ -17,15 +17,15 @@ from idarts.errors import InputError
 from idarts.spaces import Macro
 
 FORMAT = "idarts-model-1"
-COLOURS = {1: "grey", 3: "RGB"}  # channels → what an image file is converted to
+COLOURS = {1: "grey", 3: "RGB"}  # channels → the colour mode that image files are converted to
 _INPUT = "float32 (N, C, H, W): (pixels / 255 - mean) / std"
 
 
 @dataclass(frozen=True)
 class Card:
-    """A network's architecture, skeleton, preprocessing and labels; `trained` holds facts for people to read.
+    """A network's architecture, skeleton, preprocessing and labels; `trained` holds facts for readers.
 
-    `image` is height and width in pixels; `macro` is None for a derived `Choice` model: only its author can build it.
+    `image` is height and width in pixels. `macro` is None for a user's own module, which only its author can build.
 
     >>> from idarts.arch import parse
     >>> from idarts.spaces.macro import macro
@@ -57,7 +57,7 @@ class Card:
         if min(self.std) <= 0:
             raise InputError(f"std is {short(self.std)}, expected numbers above 0")
         if not _is_tuple(self.labels) or not self.labels or not all(isinstance(label, str) for label in self.labels):
-            raise InputError(f"labels are {short(self.labels)}, expected the classes' names")
+            raise InputError(f"labels are {short(self.labels)}, expected the names of the classes")
         if self.macro is not None and len(self.labels) != self.macro.classes:
             raise InputError(f"there are {len(self.labels)} labels for {self.macro.classes} classes, expected one each")
 
@@ -81,7 +81,7 @@ class Card:
         }
 
     def network(self) -> dict[str, Any]:
-        """What decides which network the weights belong to."""
+        """The part of the card that decides which network the weights belong to."""
         skeleton = None if self.macro is None else asdict(self.macro)
         return {"architecture": to_data(self.architecture), "macro": skeleton, "in_channels": self.in_channels}
 
@@ -89,7 +89,7 @@ class Card:
 def card_for(
     data: ImageData, architecture: Architecture, macro: Macro | None, trained: Mapping[str, Any] | None = None
 ) -> Card:
-    """The card of a network that was trained on these data.
+    """The card of a network that was trained on this data.
 
     >>> from idarts.arch import parse
     >>> from idarts.data import load
@@ -103,20 +103,20 @@ def card_for(
 
 
 def card_of(net: nn.Module) -> Card:
-    """The card that a loaded network carries.
+    """The card of a loaded network.
 
     >>> card_of(nn.Identity())
     Traceback (most recent call last):
-    idarts.errors.InputError: the network has no card, expected one that idarts.load gave
+    idarts.errors.InputError: the network has no card, expected a network from idarts.load
     """
     card = getattr(net, "card", None)
     if not isinstance(card, Card):
-        raise InputError("the network has no card, expected one that idarts.load gave")
+        raise InputError("the network has no card, expected a network from idarts.load")
     return card
 
 
 def card_from(data: Any) -> Card:
-    """The card that `to_data` describes; anything else is an InputError that names the key.
+    """The card that `to_data` wrote; for anything else an InputError names the wrong key.
 
     >>> card_from({"format": "idarts-model-2"})
     Traceback (most recent call last):
@@ -129,7 +129,9 @@ def card_from(data: Any) -> Card:
     keys = ("architecture", "macro", "in_channels", "preprocessing", "labels")
     architecture, skeleton, in_channels, preprocessing, labels = _values("it", data, keys)
     if data.get("auxiliary", False) is not False:
-        raise InputError(f"auxiliary is {short(data['auxiliary'])}, expected false: a saved network has no such head")
+        raise InputError(
+            f"auxiliary is {short(data['auxiliary'])}, expected false: a saved network has no auxiliary head"
+        )
     image, mean, std = _values("preprocessing", preprocessing, ("image", "mean", "std"))
     trained = data.get("trained", {})
     if not isinstance(trained, Mapping):

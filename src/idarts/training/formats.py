@@ -1,4 +1,4 @@
-"""A network for other programs: safetensors, ONNX, or `torch.export`, each with its `config.json` beside it."""
+"""Export a network for other programs: safetensors, ONNX or `torch.export`, with its `config.json`."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -10,22 +10,32 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from idarts.errors import IdartsError, InputError
+from idarts.engine.folder import ONNX, TORCH_EXPORT, WEIGHTS
+from idarts.errors import IdartsError, InputError, require_known
 from idarts.training.card import Card, card_of
-from idarts.training.model_folder import ONNX, TORCH_EXPORT, WEIGHTS, weights, write_folder, write_weights
+from idarts.training.model_folder import weights, write_folder, write_weights
 
-TOLERANCE = 1e-4  # of what another program computes, relative to the largest logit where that is above 1
-_BATCHES = (1, 3)  # that are compared; the network is traced with a batch of two
+TOLERANCE = 1e-4  # for the outputs of an exported network, relative to the largest logit if that is above 1
+_BATCHES = (1, 3)  # sizes of the batches that are compared; the network is traced with a batch of two
 _Result = TypeVar("_Result")
 
 
 def export(
     net: nn.Module, out: "str | PathLike[str]", formats: Sequence[str] = ("safetensors",), *, overwrite: bool = False
 ) -> dict[str, float | None]:
-    """Write a loaded network (one with a `.card`) into a new folder; any of `FORMATS`.
+    """Write a loaded network into a folder, in one or more formats.
 
-    What each file computes is compared with the network itself: the largest difference by format, None where it could
-    not be compared. Nothing is written if one differs. Any number of images goes through the exported network.
+    Each exported file is compared with the network itself; nothing is written if one differs. An exported network
+    accepts batches of any size.
+
+    Args:
+        net: a network from `idarts.load`, or any with a `.card`.
+        out: the folder to write.
+        formats: any of `safetensors`, `onnx` and `torch-export`.
+        overwrite: replace a model that is in the folder.
+
+    Returns:
+        The largest difference of the outputs by format; None where it could not be compared.
 
     >>> import tempfile
     >>> from idarts.arch import parse
@@ -39,14 +49,13 @@ def export(
     {'torch-export': 0.0}
     """
     card = card_of(net)
-    unknown = [name for name in formats if name not in FORMATS]
-    if unknown or not formats:
-        raise InputError(f"unknown format {unknown[0] if unknown else ''!r}, expected {', '.join(FORMATS)}")
+    for name in formats or [""]:
+        require_known("format", name, FORMATS)
     differences: dict[str, float | None] = {}
 
-    def fill(aside: Path) -> None:
+    def fill(folder: Path) -> None:
         for name in dict.fromkeys(formats):
-            differences[name] = FORMATS[name](net, card, aside)
+            differences[name] = FORMATS[name](net, card, folder)
 
     write_folder(out, card, fill, overwrite)
     return differences
@@ -80,7 +89,7 @@ def _onnx(net: nn.Module, card: Card, folder: Path) -> float | None:
     import onnxruntime  # type: ignore[import-untyped] # noqa: PLC0415 (an extra)
 
     session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
-    return _compared(net, card, lambda x: torch.from_numpy(session.run(None, {"images": x.cpu().numpy()})[0]), file)
+    return _difference(net, card, lambda x: torch.from_numpy(session.run(None, {"images": x.cpu().numpy()})[0]), file)
 
 
 def _torch_export(net: nn.Module, card: Card, folder: Path) -> float | None:
@@ -90,10 +99,10 @@ def _torch_export(net: nn.Module, card: Card, folder: Path) -> float | None:
     program = _traced(lambda: torch.export.export(net, (example,), dynamic_shapes=({0: batch},)))
     torch.export.save(program, file)
     again = torch.export.load(file).module()
-    return _compared(net, card, again, file)
+    return _difference(net, card, again, file)
 
 
-# name → writes the network into a folder and gives its largest difference from the network itself
+# name → a function that writes the network into a folder and returns the largest difference of its outputs
 FORMATS: dict[str, Callable[[nn.Module, Card, Path], float | None]] = {
     "safetensors": _safetensors,
     "onnx": _onnx,
@@ -102,10 +111,10 @@ FORMATS: dict[str, Callable[[nn.Module, Card, Path], float | None]] = {
 
 
 def _traced(trace: Callable[[], _Result]) -> _Result:
-    """A user's own model may hold what cannot be traced; torch says so in pages."""
+    """Trace a network, with one line in place of torch's pages if a user's own module cannot be traced."""
     try:
         with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")  # torch's own, about itself
+            warnings.simplefilter("ignore")  # about torch's own code
             return trace()
     except Exception as error:  # torch raises many kinds
         first = next(iter(str(error).strip().splitlines()), type(error).__name__)
@@ -113,7 +122,7 @@ def _traced(trace: Callable[[], _Result]) -> _Result:
 
 
 @torch.no_grad()
-def _compared(net: nn.Module, card: Card, other: Callable[[Tensor], Tensor], file: Path) -> float:
+def _difference(net: nn.Module, card: Card, other: Callable[[Tensor], Tensor], file: Path) -> float:
     worst = 0.0
     for count in _BATCHES:
         images = _images(net, card, count)
@@ -126,6 +135,6 @@ def _compared(net: nn.Module, card: Card, other: Callable[[Tensor], Tensor], fil
 
 
 def _images(net: nn.Module, card: Card, count: int) -> Tensor:
-    """Noise as large as normalised images are, always the same and without a draw from anybody's generator."""
+    """Noise on the scale of normalised images; always the same, and without a draw from torch's global generator."""
     values = torch.randn((count, card.in_channels, *card.image), generator=torch.Generator().manual_seed(count))
     return values.to(next(net.parameters()).device)

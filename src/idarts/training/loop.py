@@ -1,9 +1,8 @@
-"""Training from scratch: SGD steps, a word about them every so often, a look at held-out images after epochs."""
+"""The loop of a training from scratch: steps of SGD, grouped into rounds, with an evaluation after epochs."""
 
 import math
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -13,31 +12,22 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from idarts.data import Batches
-from idarts.engine import Tell
-from idarts.engine.gradients import bounded
-from idarts.engine.ranks import (
-    all_sum,
-    begin_alike,
-    gathered,
-    joint_statistics,
-    mean_buffers,
-    mean_gradients,
-    rank,
-    require_same,
-    world,
-)
+from idarts.engine.ranks import average_buffers, copy_from_first, gather, joint_statistics, rank, require_same, world
+from idarts.engine.run import OnMessage
+from idarts.engine.schedules import learning_rate
+from idarts.engine.sgd import SGD
 from idarts.errors import InputError, NotFiniteError
 from idarts.hypergrad import lean
 from idarts.hypergrad.isolation import random_states, set_random_states
-from idarts.training.schedules import average_share, drop_path, rate
+from idarts.training.evaluation import loss_and_accuracy
 from idarts.training.settings import TrainConfig
 
-PATIENCE = 5  # steps in a row without finite numbers before the training gives up
+PATIENCE = 5  # steps in a row with numbers that are not finite, after which the training ends
 
 
 @dataclass(frozen=True)
 class Round:
-    """What is known after some steps. Of held-out images something is known at the end of epochs only."""
+    """The record of some steps. Held-out images are evaluated at the end of epochs only."""
 
     number: int
     epoch: float  # epochs so far
@@ -45,13 +35,13 @@ class Round:
     train_accuracy: float | None
     rate: float
     drop_path: float
-    skipped: int = 0  # steps that took no gradient, because a number was not finite
+    skipped: int = 0  # steps without a gradient, because a number was not finite
     valid_loss: float | None = None
     valid_accuracy: float | None = None
 
 
 class Training:
-    """A training in progress. `rounds()` goes on from wherever it stands; its state can be saved between rounds.
+    """A training in progress. `rounds()` continues from the current step; the state can be saved between rounds.
 
     >>> from idarts.data import load
     >>> data = load("digits")
@@ -67,32 +57,35 @@ class Training:
         self.net = net.to(train.device)
         if settings.channels_last:
             self.net.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # it takes this one alone
-        begin_alike(self.net)
+        copy_from_first(self.net)
         self.joint = settings.batch_norm == "synchronised"
         if self.joint and world() > 1:
-            lean(self.net)  # torch's own BatchNorm knows its rank's share only
+            lean(self.net)  # torch's own BatchNorm sees only the share of its rank
         self.averaged = deepcopy(self.net).requires_grad_(False) if settings.average else None
         both = [] if self.averaged is None else [self.averaged.state_dict().values(), self.net.state_dict().values()]
-        self._pairs = list(zip(*both, strict=True))
+        self._averages = list(zip(*both, strict=True))
         self.model: nn.Module = torch.compile(self.net) if settings.compile else self.net  # type: ignore[assignment]
         self.w = [parameter for parameter in self.net.parameters() if parameter.requires_grad]
-        weights = settings.weights
-        self.optimizer = torch.optim.SGD(
-            self.w, weights.rate, weights.momentum, weight_decay=weights.decay, nesterov=weights.nesterov
+        self.sgd = SGD(
+            self.w,
+            momentum=settings.weights.momentum,
+            nesterov=settings.weights.nesterov,
+            decay=settings.weights.decay,
+            clip=settings.weights.clip,
+            precision=settings.precision,
         )
-        self.scaler = torch.amp.GradScaler(train.device.type, enabled=settings.precision == "float16")
         self.per_epoch = len(train)
         self.steps = settings.epochs * self.per_epoch
         self.total = settings.epochs * math.ceil(self.per_epoch / settings.log_steps)  # rounds
         self.number, self.step = 0, 0
-        self.tell: Tell = lambda _: None
-        self.bad = torch.zeros((), dtype=torch.int64, device=train.device)  # steps in a row, now
-        self.sound = True
+        self.on_message: OnMessage = lambda _: None
+        self.bad = torch.zeros((), dtype=torch.int64, device=train.device)  # steps in a row that were skipped
+        self.healthy = True
         self._keep_buffers()
 
     @property
     def result(self) -> nn.Module:
-        """The network as it is evaluated and kept: the moving average, where there is one."""
+        """The network that is evaluated and saved: the moving average, if there is one."""
         return self.net if self.averaged is None else self.averaged
 
     @property
@@ -106,15 +99,19 @@ class Training:
 
     def rate(self) -> float:
         """The learning rate of the next step."""
-        return rate(self.settings.weights, self.epoch, self.settings.epochs)
+        weights = self.settings.weights
+        return learning_rate(weights.rate, weights.last_rate, self._now(), self.settings.epochs, weights.schedule)
 
     def drop_path(self) -> float:
-        """The probability of drop-path in the next step."""
-        settings = self.settings
-        return drop_path(settings.drop_path, settings.weights, self.epoch, settings.epochs)
+        """The probability of drop-path in the next step, which rises in a straight line."""
+        return self.settings.drop_path * self._now() / self.settings.epochs
+
+    def _now(self) -> float:
+        """The epoch of the schedules, which change with every step, or with every epoch."""
+        return math.floor(self.epoch) if self.settings.weights.by == "epoch" else self.epoch
 
     def rounds(self) -> Iterator[Round]:
-        """The rounds that remain, one at a time; each epoch ends one."""
+        """The rounds that remain, one at a time. The end of an epoch also ends a round."""
         while self.step < self.steps:
             yield self._round()
 
@@ -125,7 +122,7 @@ class Training:
         while self.step % self.per_epoch and self.step % self.per_epoch % settings.log_steps:
             seen.append(self._step())
         self.number += 1
-        self._meet()
+        self._synchronise()
         loss, accuracy, skipped = self._summary(torch.stack(seen))
         valid_loss, valid_accuracy = None, None
         epoch, rest = divmod(self.step, self.per_epoch)
@@ -134,16 +131,9 @@ class Training:
             valid_loss, valid_accuracy = loss_and_accuracy(self.result, self.held)
         return Round(self.number, self.epoch, loss, accuracy, *now, skipped, valid_loss, valid_accuracy)
 
-    def _meet(self) -> None:
-        """Between rounds all ranks hold the same state, but for what they draw next."""
-        mean_buffers([self.net] if self.averaged is None else [self.net, self.averaged])
-        require_same({"w": self.w}, f"after step {self.step}")
-
     def _step(self) -> Tensor:
-        """One step of SGD; loss and accuracy, NaN where the step was skipped. Nothing waits for the device."""
+        """One step of SGD. Returns loss and accuracy, NaN if the step was skipped; nothing waits for the device."""
         settings = self.settings
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.rate()
         if settings.drop_path:
             self.net.drop_path = self.drop_path()  # type: ignore[assignment] # a module takes any attribute
         images, labels = next(self.train)
@@ -152,25 +142,18 @@ class Training:
         parts = zip(images.chunk(settings.accumulate), labels.chunk(settings.accumulate), strict=True)
         for part, classes in parts:
             share = len(classes) / len(labels)
-            with self._autocast(), joint_statistics(self.joint):
+            with self.sgd.autocast(), joint_statistics(self.joint):
                 loss, right = self._loss(part, classes)
-            self.scaler.scale(share * loss).backward()
+            self.sgd.scaler.scale(share * loss).backward()
             seen += share * torch.stack([loss.detach().float(), right])
-        grads, seen = mean_gradients([parameter.grad for parameter in self.w], seen)
-        for parameter, grad in zip(self.w, grads, strict=True):
-            parameter.grad = grad
-        finite = self._finite_gradients(seen[0])
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-        self.optimizer.zero_grad()
+        seen, finite = self.sgd.step([parameter.grad for parameter in self.w], seen, self.rate())
         self.bad = torch.where(finite, 0, self.bad + 1)
-        if self.averaged is not None:
-            self._average()
+        self._average()
         self.step += 1
         return torch.where(finite, seen, math.nan)
 
     def _loss(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss, with the auxiliary head's share, and the accuracy."""
+        """The loss, with that of the auxiliary head, and the accuracy."""
         outputs, smoothing = self.model(images), self.settings.smoothing
         logits, *others = outputs if isinstance(outputs, tuple) else (outputs,)
         loss = cross_entropy(logits, labels, label_smoothing=smoothing)
@@ -178,36 +161,27 @@ class Training:
             loss = loss + self.settings.auxiliary * cross_entropy(other, labels, label_smoothing=smoothing)
         return loss, (logits.detach().argmax(dim=1) == labels).float().mean()
 
-    def _autocast(self) -> AbstractContextManager[Any]:
-        precision: str = self.settings.precision
-        kind = getattr(torch, precision)
-        return torch.autocast(self.train.device.type, kind if precision != "float32" else None, precision != "float32")
-
-    def _finite_gradients(self, loss: Tensor) -> Tensor:
-        """Clip the gradients, and make them zero if they or the loss are not finite; whether the step counts as good.
-
-        In float16 the scaler sees to gradients that overflow: it lowers the scale, which is nothing to worry about.
-        """
-        self.scaler.unscale_(self.optimizer)
-        finite = bounded(self.w, loss, self.settings.weights.clip)
-        return loss.isfinite() if self.scaler.is_enabled() else finite
-
     @torch.no_grad()
     def _average(self) -> None:
-        """Move the average towards the weights, and towards BatchNorm's statistics with them."""
-        share = average_share(self.settings.average, self.step)
-        for old, new in self._pairs:
+        """Move the average towards the weights and BatchNorm's statistics, faster in the first steps."""
+        keep = min(self.settings.average, (1 + self.step) / (10 + self.step))
+        for old, new in self._averages:
             if old.is_floating_point():
-                old.lerp_(new, 1 - share)
+                old.lerp_(new, 1 - keep)
             else:
                 old.copy_(new)
 
+    def _synchronise(self) -> None:
+        """Between rounds all ranks have the same state, except for their random generators."""
+        average_buffers([self.net] if self.averaged is None else [self.net, self.averaged])
+        require_same({"w": self.w}, f"after step {self.step}")
+
     def _summary(self, seen: Tensor) -> tuple[float | None, float | None, int]:
-        """Means of the round's finite steps, in one transfer; too many others in a row end the training."""
+        """Mean loss and accuracy of the round's finite steps, and the number of the others, in one transfer."""
         skipped = seen[:, 0].isnan().sum()
         means = torch.cat([seen.nanmean(dim=0).double(), torch.stack([skipped, self.bad]).double()])
         loss, accuracy, count, bad = means.tolist()
-        self.sound = not bad
+        self.healthy = not bad
         if count:
             warnings.warn(
                 f"in {count:.0f} of {len(seen)} steps the loss or its gradient was not finite, so they were skipped; "
@@ -225,7 +199,7 @@ class Training:
         return None if math.isnan(loss) else loss, None if math.isnan(accuracy) else accuracy, int(count)
 
     def _keep_buffers(self) -> None:
-        """BatchNorm's statistics take in a bad batch before its loss is known."""
+        """BatchNorm's statistics include a bad batch before its loss is known."""
         self._kept = [(buffer, buffer.clone()) for buffer in self._buffers()]
 
     def _restore_buffers(self) -> None:
@@ -239,52 +213,30 @@ class Training:
             yield from self.averaged.buffers()
 
     def state_dict(self) -> dict[str, Any]:
-        """Tensors and plain values only, so that loading it never runs anything."""
+        """The state, as tensors and plain values only, so that loading it runs no code."""
         return {
             "net": self.net.state_dict(),
             "averaged": None if self.averaged is None else self.averaged.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "scaler": self.scaler.state_dict(),
+            "optimizer": self.sgd.optimizer.state_dict(),
+            "scaler": self.sgd.scaler.state_dict(),
             "train": self.train.state_dict(),
             "counts": [self.number, self.step, int(self.bad)],
-            "random": [gathered(own) for own in random_states([self.train.device])],  # drop-path draws on the device
+            "random": [gather(own) for own in random_states([self.train.device])],  # drop-path draws on the device
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state, to the bit."""
+        """Continue from a saved state, bit for bit."""
         missing = self.state_dict().keys() - state.keys()
         if missing:
-            raise InputError(f"this is no state of a training: it lacks {', '.join(sorted(missing))}")
+            raise InputError(f"this is not the state of a training: it lacks {', '.join(sorted(missing))}")
         self.net.load_state_dict(state["net"])
         if self.averaged is not None:
             self.averaged.load_state_dict(state["averaged"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.scaler.load_state_dict(state["scaler"])
+        self.sgd.optimizer.load_state_dict(state["optimizer"])
+        self.sgd.scaler.load_state_dict(state["scaler"])
         self.train.load_state_dict(state["train"])
         self.number, self.step, bad = state["counts"]
         self.bad.fill_(bad)
         self._keep_buffers()
-        if len(state["random"][0]) == world():  # with more ranks than then, or fewer, all go on as they began
+        if len(state["random"][0]) == world():  # on another number of ranks, the generators start anew
             set_random_states([self.train.device], [states[rank()] for states in state["random"]])
-
-
-@torch.no_grad()
-def loss_and_accuracy(net: nn.Module, batches: Batches) -> tuple[float, float]:
-    """Loss and accuracy of one pass, in evaluation mode and full precision; on several ranks, of all their passes.
-
-    >>> from idarts.data import load
-    >>> test = Batches(load("digits").test, 100, shuffle=False, drop_last=False)
-    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
-    >>> nn.utils.vector_to_parameters(torch.zeros(650), net.parameters())
-    >>> round(loss_and_accuracy(net, test)[0], 4)  # log 10: it knows nothing
-    2.3026
-    """
-    net.eval()
-    sums = []
-    for images, labels in batches.one_epoch():
-        logits = net(images)
-        right = (logits.argmax(dim=1) == labels).sum()
-        count = torch.full_like(right, len(labels))
-        sums.append(torch.stack([cross_entropy(logits, labels, reduction="sum").double(), right.double(), count]))
-    loss, right, count = all_sum(torch.stack(sums).sum(dim=0)).tolist()
-    return loss / count, right / count

@@ -1,4 +1,4 @@
-"""What a classifier's probabilities are worth: accuracy, confusions, calibration."""
+"""Metrics of a classifier: accuracy, confusion matrix, calibration."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ BINS = 15  # of confidence, as in Guo et al., "On Calibration of Modern Neural N
 
 @dataclass(frozen=True)
 class Bin:
-    """Images with a confidence above `low` up to `high`: how sure the network was of them, and how often rightly."""
+    """Images with a confidence above `low` up to `high`: their mean confidence, and their accuracy."""
 
     low: float
     high: float
@@ -33,7 +33,7 @@ class ClassScore:
 
 
 def confusion(labels: Tensor, predicted: Tensor, classes: int) -> Tensor:
-    """How many images of each class (rows) were taken for each class (columns).
+    """The number of images of each class (rows) that were predicted as each class (columns).
 
     >>> confusion(torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]), 2).tolist()
     [[1, 1], [0, 1]]
@@ -42,7 +42,7 @@ def confusion(labels: Tensor, predicted: Tensor, classes: int) -> Tensor:
 
 
 def top_accuracy(probabilities: Tensor, labels: Tensor, top: int) -> float:
-    """The share of images whose class is among the `top` most probable ones; of equal ones the first counts.
+    """The share of images whose class is among the `top` most probable ones; ties go to the first class.
 
     >>> top_accuracy(torch.tensor([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]]), torch.tensor([1, 2]), 2)
     0.5
@@ -52,18 +52,17 @@ def top_accuracy(probabilities: Tensor, labels: Tensor, top: int) -> float:
 
 
 def calibration(confidence: Tensor, right: Tensor, bins: int = BINS) -> tuple[float, list[Bin]]:
-    """The expected calibration error, Σ (images in the bin / images) · |accuracy − confidence|, and its bins.
+    """The expected calibration error, Σ (images in the bin / images) · |accuracy − confidence|, and the bins.
 
     >>> error, bins = calibration(torch.tensor([0.8, 0.8]), torch.tensor([True, False]), bins=5)
-    >>> round(error, 6), [found.count for found in bins]
+    >>> round(error, 6), [one.count for one in bins]
     (0.3, [0, 0, 0, 2, 0])
     """
-    sure = confidence.double()
-    edges = torch.linspace(0, 1, bins + 1, dtype=torch.float32)  # as exact as the confidences are
+    edges = torch.linspace(0, 1, bins + 1, dtype=torch.float32)  # in the precision of the confidences
     place = torch.bucketize(confidence.float(), edges[1:-1].contiguous())
     share = one_hot(place, bins).double()
     counts = share.sum(dim=0)
-    sums = torch.stack([sure, right.double()]) @ share
+    sums = torch.stack([confidence.double(), right.double()]) @ share
     error = float((sums[1] - sums[0]).abs().sum() / len(confidence))
     rows = zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), *(sums / counts).tolist(), strict=True)
     return error, [

@@ -1,4 +1,4 @@
-"""A model folder: `model.safetensors` and `config.json`. Written as a whole, read without running anything in it."""
+"""Model folders: `model.safetensors` and `config.json`. They are written at once, and reading them runs no code."""
 
 import json
 import shutil
@@ -9,25 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
-from idarts.arch import json_form
+from idarts.engine.folder import CHECKPOINTS, CONFIG, MODEL, MODEL_FILES, ONNX, RESULT, TORCH_EXPORT, WEIGHTS
 from idarts.errors import InputError
-from idarts.files import beside
+from idarts.files import beside, load_json
 from idarts.spaces import Choice, derive
 from idarts.spaces.networks import network
 from idarts.training.card import FORMAT, Card, card_from
 
-CONFIG, WEIGHTS, ONNX, TORCH_EXPORT = "config.json", "model.safetensors", "model.onnx", "model.pt2"
-EVALUATION, EVALUATION_PAGE = "evaluation.json", "evaluation.html"
-FILES = (CONFIG, WEIGHTS, ONNX, TORCH_EXPORT, EVALUATION, EVALUATION_PAGE)
-MODEL = "model"  # the model folder in a training run's
-
 
 def save(folder: "str | PathLike[str]", net: nn.Module, card: Card, *, overwrite: bool = False) -> Path:
-    """Write a network as a model folder, all of it or nothing; an auxiliary head is left out.
+    """Write a network as a model folder, completely or not at all; an auxiliary head is left out.
 
     >>> import tempfile
     >>> from idarts.arch import parse
@@ -44,16 +37,22 @@ def save(folder: "str | PathLike[str]", net: nn.Module, card: Card, *, overwrite
     (True, True, False)
     """
     state = weights(net, card)
-    return write_folder(folder, card, lambda aside: write_weights(aside / WEIGHTS, state, card), overwrite)
+    return write_folder(folder, card, lambda new: write_weights(new / WEIGHTS, state, card), overwrite)
 
 
 def load(
     folder: "str | PathLike[str]", model: nn.Module | None = None, *, device: "str | torch.device" = "cpu"
 ) -> nn.Module:
-    """The network in a model folder, or in a training run's, in evaluation mode, with its card as `.card`.
+    """Load the network in a model folder, or in a training's run folder, in evaluation mode.
 
-    A derived `Choice` model's classes are not in the folder: give the module that was searched, or one like the derived
-    one, as `model`; it stays as it is, and a copy gets the weights.
+    Args:
+        folder: a model folder, or a finished training's run folder.
+        model: for a user's own module, whose code is not in the folder: the module that was searched or trained, or
+            one like it. It is not changed; a copy gets the weights.
+        device: where the network is placed.
+
+    Returns:
+        The network, with its `Card` (architecture, preprocessing, labels) as the attribute `card`.
 
     >>> import tempfile
     >>> from idarts.training import train
@@ -63,15 +62,15 @@ def load(
     >>> net(torch.zeros(1, 1, 8, 8)).shape, net.card.labels[:3]
     (torch.Size([1, 10]), ('0', '1', '2'))
     """
-    where = model_folder(folder)
-    card = read_card(where)
-    state = _read_weights(where, card)
-    net = _built(where, card) if model is None else _given(where, card, model)
+    path = find_model(folder)
+    card = read_card(path)
+    state = _read_weights(path, card)
+    net = _build(path, card) if model is None else _copy(path, card, model)
     problem = _difference(net.state_dict(), state)
     if problem:
-        told = "the given model is another one" if model is not None else f"{CONFIG} is of another network"
-        raise InputError(f"{where / WEIGHTS} does not fit: {problem}; {told} than was saved")
-    net.load_state_dict(state, assign=model is None)  # what is given may share weights, and goes on sharing them
+        reason = f"{CONFIG} describes another network" if model is None else "the given model is another one"
+        raise InputError(f"{path / WEIGHTS} does not fit: {problem}; {reason} than the one that was saved")
+    net.load_state_dict(state, assign=model is None)  # a given model may share weights, which must stay shared
     net.card = card  # type: ignore[assignment] # a module takes any attribute
     return net.to(device).eval()
 
@@ -80,80 +79,94 @@ def read_card(folder: Path) -> Card:
     """The card in a model folder."""
     file = folder / CONFIG
     try:
-        return card_from(json_form.load(file.read_text(encoding="utf-8")))
+        return card_from(load_json(file.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
 
 
-def model_folder(path: "str | PathLike[str]") -> Path:
-    """The model folder that is meant: the one given, or the one in a training run's folder.
+def find_model(path: "str | PathLike[str]") -> Path:
+    """The model folder at a path: the path itself, or the one in a training's run folder.
 
-    >>> model_folder("nowhere")
+    >>> find_model("nowhere")
     Traceback (most recent call last):
-    idarts.errors.InputError: nowhere is no folder; give a model folder or a finished training run
+    idarts.errors.InputError: nowhere is not a folder; give a model folder or a finished training run
     """
     given = Path(path)
     if not given.is_dir():
-        raise InputError(f"{given} is no folder; give a model folder or a finished training run")
+        raise InputError(f"{given} is not a folder; give a model folder or a finished training run")
     if (given / MODEL).is_dir():
         return given / MODEL
     if any((given / name).exists() for name in (WEIGHTS, ONNX, TORCH_EXPORT)) or is_model(given):
         return given
-    if (given / "result.json").exists():
-        raise InputError(f"{given} is a search, not a trained network; train what it found: idarts train {given}")
-    if (given / "checkpoints").is_dir():
-        raise InputError(f"{given} holds no finished model yet; let its training end, with --resume if it was stopped")
+    if (given / RESULT).exists():
+        raise InputError(f"{given} is a search, not a trained network; train its architecture: idarts train {given}")
+    if (given / CHECKPOINTS).is_dir():
+        raise InputError(f"{given} holds no finished model yet; wait for its training, or continue it with --resume")
     raise InputError(f"{given} holds no model, expected {CONFIG} and {WEIGHTS}, or a training run with {MODEL}/")
 
 
+def is_model(folder: Path) -> bool:
+    """Whether a folder's `config.json` is the card of a model."""
+    try:
+        card = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(card, dict) and str(card.get("format", "")).startswith("idarts-model")
+
+
 def weights(net: nn.Module, card: Card) -> dict[str, Tensor]:
-    """The tensors to be saved, each on its own in memory, checked against the network that the card describes."""
-    found = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in net.state_dict().items()}
+    """Copies of the tensors to save, checked against the network that the card describes."""
+    state = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in net.state_dict().items()}
     if card.macro is None:
-        return found
-    found = {name: tensor for name, tensor in found.items() if not name.startswith("auxiliary.")}
-    with torch.device("meta"):
-        expected = network(card.architecture, card.macro, in_channels=card.in_channels).state_dict()
-    problem = _difference(expected, found)
+        return state
+    state = {name: tensor for name, tensor in state.items() if not name.startswith("auxiliary.")}
+    problem = _difference(_build(Path(), card).state_dict(), state)
     if problem:
         raise InputError(f"the network is not the one that its card describes: {problem}")
-    return found
+    return state
 
 
 def write_weights(file: Path, state: dict[str, Tensor], card: Card) -> None:
-    """Weights with a note of the network they belong to: operations without weights leave no trace in them."""
-    file.write_bytes(to_bytes(state, {"format": "pt", "idarts": FORMAT, "network": _note(card)}))
+    """Write weights, with a note of their network: operations without weights leave no trace in the tensors."""
+    from safetensors import SafetensorError  # noqa: PLC0415 (only for files)
+    from safetensors.torch import save as to_bytes  # noqa: PLC0415
+
+    try:
+        content = to_bytes(state, {"format": "pt", "idarts": FORMAT, "network": _note(card)})
+    except SafetensorError as error:
+        raise InputError(f"the weights cannot be written as safetensors: {error}") from None
+    file.write_bytes(content)
 
 
 def write_folder(
     folder: "str | PathLike[str]", card: Card, fill: Callable[[Path], None], overwrite: bool = False
 ) -> Path:
-    """Make a model folder aside, let `fill` put the network into it, then move it to its place in one step."""
+    """Create a model folder under a temporary name, let `fill` write the network into it, then rename it."""
     target = Path(folder)
     _require_free(target, overwrite)
-    aside = beside(target)
+    new = beside(target)
     try:
-        aside.mkdir(parents=True)
-        fill(aside)
+        new.mkdir(parents=True)
+        fill(new)
         text = json.dumps(card.to_data(), indent=1, ensure_ascii=False, allow_nan=False)
-        (aside / CONFIG).write_text(f"{text}\n", encoding="utf-8")
-        _replace(target, aside)
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"cannot write {target}: {getattr(error, 'strerror', None) or error}") from None
+        (new / CONFIG).write_text(f"{text}\n", encoding="utf-8")
+        _replace(target, new)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(new, ignore_errors=True)
     return target
 
 
-def _replace(target: Path, aside: Path) -> None:
+def _replace(target: Path, new: Path) -> None:
     if not target.exists():
-        aside.rename(target)
+        new.rename(target)
         return
     old = target.rename(beside(target))
     try:
-        aside.rename(target)
+        new.rename(target)
     except OSError:
         old.rename(target)
         raise
@@ -161,25 +174,16 @@ def _replace(target: Path, aside: Path) -> None:
 
 
 def _require_free(target: Path, overwrite: bool) -> None:
-    """A folder that is there is replaced only if that was asked for, and if all in it is a model's."""
+    """An existing folder is replaced only with `overwrite`, and only if it holds nothing but a model."""
     if not target.exists():
         return
     if not target.is_dir():
         raise InputError(f"{target} is a file, expected a folder to write")
-    strange = sorted(file.name for file in target.iterdir() if file.name not in FILES)
+    strange = sorted(file.name for file in target.iterdir() if file.name not in MODEL_FILES)
     if strange:
-        raise InputError(f"{target} holds {strange[0]}, which is no part of a model; name a new folder")
+        raise InputError(f"{target} holds {strange[0]}, which is not part of a model; choose a new folder")
     if any(target.iterdir()) and not overwrite:
-        raise InputError(f"{target} holds a model already; replace it with --overwrite, or name a new folder")
-
-
-def is_model(folder: Path) -> bool:
-    """Whether a folder says of itself that it holds a model."""
-    try:
-        found = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and str(found.get("format", "")).startswith("idarts-model")
+        raise InputError(f"{target} already holds a model; replace it with --overwrite, or choose a new folder")
 
 
 def _note(card: Card) -> str:
@@ -187,6 +191,8 @@ def _note(card: Card) -> str:
 
 
 def _read_weights(folder: Path, card: Card) -> dict[str, Tensor]:
+    from safetensors import SafetensorError, safe_open  # noqa: PLC0415 (only for files)
+
     file = folder / WEIGHTS
     if not file.is_file():
         others = [name for name in (ONNX, TORCH_EXPORT) if (folder / name).exists()]
@@ -195,9 +201,9 @@ def _read_weights(folder: Path, card: Card) -> dict[str, Tensor]:
     try:
         with safe_open(file, framework="pt") as opened:
             note = opened.metadata() or {}
-            state = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (it is no mapping)
+            state = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, OSError) as error:
-        raise InputError(f"{file} is damaged, or no safetensors file: {error}") from None
+        raise InputError(f"{file} is damaged, or not a safetensors file: {error}") from None
     if note.get("idarts") != FORMAT:
         raise InputError(f"{file} was not written by idarts; only {FORMAT} files can be loaded")
     if note.get("network") != _note(card):
@@ -205,32 +211,34 @@ def _read_weights(folder: Path, card: Card) -> dict[str, Tensor]:
     return state
 
 
-def _built(folder: Path, card: Card) -> nn.Module:
+def _build(folder: Path, card: Card) -> nn.Module:
+    """The network of a card, without memory for its weights."""
     if card.macro is None:
         raise InputError(
-            f"{folder} holds a module of your own, which its data alone cannot rebuild; "
+            f"{folder} holds a user's own module, which cannot be rebuilt from its data alone; "
             "load it from Python: idarts.load(folder, model=your_module)"
         )
-    with torch.device("meta"):  # no weights are drawn only to be thrown away
+    with torch.device("meta"):
         return network(card.architecture, card.macro, in_channels=card.in_channels)
 
 
-def _given(folder: Path, card: Card, model: nn.Module) -> nn.Module:
+def _copy(folder: Path, card: Card, model: nn.Module) -> nn.Module:
+    """A copy of a user's own module; if it contains Choices, the derived module."""
     if card.macro is not None:
-        raise InputError(f"{folder} holds a network of {card.architecture.space}, which needs no model to be loaded")
+        raise InputError(f"{folder} holds a network of {card.architecture.space}, which is loaded without a model")
     if any(isinstance(module, Choice) for module in model.modules()):
         return derive(model, card.architecture)
     return deepcopy(model)
 
 
-def _difference(expected: Mapping[str, Any], found: Mapping[str, Any]) -> str | None:
-    """The first thing in which two sets of named tensors differ, in words."""
+def _difference(expected: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
+    """The first difference of two sets of named tensors, in words."""
     for name, tensor in expected.items():
-        if name not in found:
+        if name not in given:
             return f"{name} is missing"
-        if found[name].shape != tensor.shape:
-            return f"{name} has shape {tuple(found[name].shape)}, expected {tuple(tensor.shape)}"
-        if found[name].dtype != tensor.dtype:
-            return f"{name} is of type {found[name].dtype}, expected {tensor.dtype}"
-    unknown = sorted(set(found) - set(expected))
+        if given[name].shape != tensor.shape:
+            return f"{name} has shape {tuple(given[name].shape)}, expected {tuple(tensor.shape)}"
+        if given[name].dtype != tensor.dtype:
+            return f"{name} is of type {given[name].dtype}, expected {tensor.dtype}"
+    unknown = sorted(set(given) - set(expected))
     return f"{unknown[0]} is unknown" if unknown else None

@@ -1,4 +1,4 @@
-"""Classes of image files, by the preprocessing that the network was trained with."""
+"""Predict the classes of image files, with the preprocessing of the network's training."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
 from torch import Tensor, nn
 
 from idarts.data import Batches, Images
@@ -16,12 +15,12 @@ from idarts.data.pictures import to_tensor
 from idarts.errors import InputError
 from idarts.training.card import COLOURS, Card, card_of
 
-BATCH = 64  # images that are read and classified at a time
+BATCH = 64  # images that are read and classified together
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The most probable classes of one file, the first one first, or why there are none."""
+    """The most probable classes of one file, in order, or the problem with the file."""
 
     file: Path
     classes: tuple[tuple[str, float], ...] = ()
@@ -29,17 +28,31 @@ class Prediction:
 
 
 def predict(net: nn.Module, files: "Iterable[str | PathLike[str]]", top: int = 5) -> Iterator[Prediction]:
-    """The `top` most probable classes of each image file, by a network that `idarts.load` gave.
+    """Predict the `top` most probable classes of each image file.
 
-    A file that cannot be read gives a prediction with a `problem`; the others go on.
+    Args:
+        net: a network from `idarts.load`, or any with a `.card`. Its card says how images are read.
+        files: image files of any kind that Pillow reads.
+        top: how many classes to return for each file.
 
-    >>> list(predict(nn.Identity(), ["cat.png"]))
-    Traceback (most recent call last):
-    idarts.errors.InputError: the network has no card, expected one that idarts.load gave
+    Yields:
+        One `Prediction` for each file, in order. If a file cannot be read, its `problem` says why.
+
+    >>> import tempfile
+    >>> from PIL import Image
+    >>> from idarts.arch import parse
+    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(12, 2))
+    >>> _ = net[1].weight.data.zero_(), net[1].bias.data.copy_(torch.tensor([0.0, 9.0]))
+    >>> net.card = Card(parse("DARTS_V2"), None, 3, (2, 2), (0.5,) * 3, (0.2,) * 3, labels=("cat", "dog"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Image.new("RGB", (20, 10)).save(f"{folder}/dog.png")
+    ...     [dog, nothing] = predict(net, [f"{folder}/dog.png", "nothing.png"], top=1)
+    >>> dog.classes[0][0], nothing.problem
+    ('dog', 'nothing.png is not there')
     """
     card = card_of(net)
     if card.in_channels not in COLOURS:
-        raise InputError(f"the network takes images of {card.in_channels} channels, which no image file has")
+        raise InputError(f"the network needs images of {card.in_channels} channels, which no image file has")
     if top < 1:
         raise InputError(f"top is {top}, expected at least 1")
     paths = [Path(file) for file in files]
@@ -50,18 +63,18 @@ def predict(net: nn.Module, files: "Iterable[str | PathLike[str]]", top: int = 5
 def _batch(net: nn.Module, card: Card, files: Sequence[Path], top: int) -> Iterator[Prediction]:
     read = [_read(file, card) for file in files]
     good = [pixels for pixels in read if isinstance(pixels, Tensor)]
-    found = iter(_probabilities(net, card, torch.stack(good)).tolist() if good else [])
+    probabilities = iter(_probabilities(net, card, torch.stack(good)).tolist() if good else [])
     for file, pixels in zip(files, read, strict=True):
         if isinstance(pixels, str):
             yield Prediction(file, problem=pixels)
         else:
-            ranked = sorted(zip(card.labels, next(found), strict=True), key=lambda pair: -pair[1])
+            ranked = sorted(zip(card.labels, next(probabilities), strict=True), key=lambda pair: -pair[1])
             yield Prediction(file, tuple(ranked[:top]))
 
 
 @torch.no_grad()
 def _probabilities(net: nn.Module, card: Card, pixels: Tensor) -> Tensor:
-    """Through the very code that training's batches come from."""
+    """The network's probabilities, by the same code that makes the batches of a training."""
     part = Images(pixels, torch.zeros(len(pixels), dtype=torch.int64), card.mean, card.std)
     device = next(net.parameters()).device
     images, _ = next(Batches(part, len(pixels), shuffle=False, device=device))
@@ -73,15 +86,16 @@ def _read(file: Path, card: Card) -> Tensor | str:
         return read_image(file, card)
     except FileNotFoundError:
         return f"{file} is not there"
-    except Exception as error:  # damaged bytes make a decoder raise anything
+    except Exception as error:  # a decoder may raise anything for damaged bytes
         why = " ".join(str(getattr(error, "strerror", None) or error).split())
         return f"{file} cannot be read as an image ({why or type(error).__name__})"
 
 
 def read_image(file: Path, card: Card) -> Tensor:
-    """An image file as uint8 (C, H, W) of the card's size and colour, read as `folder:` data are.
+    """An image file as uint8 (C, H, W) in the card's size and colour, read in the same way as `folder:` data.
 
     >>> import tempfile
+    >>> from PIL import Image
     >>> from idarts.arch import parse
     >>> card = Card(parse("DARTS_V2"), None, 1, (4, 6), mean=(0.5,), std=(0.2,), labels=("cat", "dog"))
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -90,12 +104,14 @@ def read_image(file: Path, card: Card) -> Tensor:
     >>> tuple(picture.shape), picture.unique().tolist()
     ((1, 4, 6), [255])
     """
+    from PIL import Image, ImageOps  # noqa: PLC0415 (only for image files)
+
     height, width = card.image
     with Image.open(file) as picture:
         picture.draft("RGB", (2 * width, 2 * height))  # large JPEGs are decoded at a fraction of their size
         rgb = to_tensor(ImageOps.exif_transpose(picture), None)
-    found = resize(rgb[None], height, width)[0]
+    pixels = resize(rgb[None], height, width)[0]
     if card.in_channels == 3:
-        return found
-    grey = Image.fromarray(found.permute(1, 2, 0).numpy()).convert("L")
+        return pixels
+    grey = Image.fromarray(pixels.permute(1, 2, 0).numpy()).convert("L")
     return torch.from_numpy(np.array(grey, dtype=np.uint8))[None]

@@ -1,4 +1,4 @@
-"""Named settings: the papers' protocols, and one that fits a small machine."""
+"""Named settings: the protocols of the papers, and one for a small machine."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _NAS_BENCH_201: dict[str, Any] = {
 }
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # CIFAR-10 at a quarter of its pixels, a small network of any space: some minutes on two cores.
+    # CIFAR-10 at a quarter of its pixels, a small network of any space: a few minutes on two cores.
     "cpu": {
         "data": "cifar10",
         "image": 16,
@@ -25,7 +25,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "crop": 2,
         "flip": True,
     },
-    # DARTS' evaluation on CIFAR, which the paper follows; for CIFAR-100, `--data cifar100`.
+    # The evaluation of DARTS on CIFAR, which the paper follows; for CIFAR-100 add `--data cifar100`.
     "cifar-paper": {
         "data": "cifar10",
         "skeleton": "cifar",
@@ -39,7 +39,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "cutout": 16,
         "log_steps": 50,
     },
-    # The mobile setting. Crops keep their scale, where the papers draw one for each image and change colours, too.
+    # The mobile setting. Crops have a fixed scale; the papers draw a scale for each image, and change colours.
     "imagenet-paper": {
         "image": 224,
         "skeleton": "imagenet",

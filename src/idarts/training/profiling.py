@@ -1,4 +1,4 @@
-"""What a network costs on this machine: parameters, multiply-adds, time, memory."""
+"""The cost of a network on this machine: parameters, multiply-adds, time, memory."""
 
 import os
 import platform
@@ -20,13 +20,13 @@ from idarts.errors import InputError
 from idarts.spaces import count_module
 
 BATCHES = (1, 64)
-SECONDS = 2.0  # of measuring each batch size at least
-_WARM, _LEAST = 2, 5  # runs before, and runs measured at least
+SECONDS = 2.0  # to measure each batch size, at least
+_WARM, _LEAST = 2, 5  # runs before the measurement, and the least number of measured runs
 
 
 @dataclass(frozen=True)
 class Cost:
-    """One batch size: seconds of a forward pass, and the most bytes held at once while it ran."""
+    """One batch size: seconds of a forward pass, and its peak memory in bytes."""
 
     batch: int
     minimum: float
@@ -38,10 +38,10 @@ class Cost:
 def profile(
     net: nn.Module, image: Sequence[int], batches: Sequence[int] = BATCHES, seconds: float = SECONDS
 ) -> dict[str, Any]:
-    """Cost of a network in evaluation mode for images of the shape (C, H, W), on the device where it is.
+    """Measure a network in evaluation mode on images of the shape (C, H, W), on its own device.
 
-    Peak memory is what tensors hold (weights, images, activations): on an accelerator the allocator's own count, on the
-    CPU counted here; working memory of single operations, Python and torch are in `resident`, the process' peak so far.
+    Peak memory is that of tensors (weights, images, activations): by the allocator on an accelerator, counted here on
+    the CPU. `resident` is the peak of the whole process so far, with Python, torch and the operations' workspace.
 
     >>> cost = profile(nn.Sequential(nn.Flatten(), nn.Linear(12, 5)), (3, 2, 2), batches=[2], seconds=0)
     >>> cost["params"], cost["multiply_adds"]["conv+fc"], cost["batches"][0]["peak"]  # 4 · (65 + 2 · 12 + 2 · 5) bytes
@@ -67,7 +67,7 @@ def profile(
 
 @torch.no_grad()
 def _cost(net: nn.Module, images: Tensor, seconds: float) -> Cost:
-    peak = _peak(net, images)  # also the first warm run
+    peak = _peak(net, images)  # also the first warm-up run
     for _ in range(_WARM - 1):
         net(images)
     times: list[float] = []
@@ -95,7 +95,7 @@ def _peak(net: nn.Module, images: Tensor) -> int:
 
 
 class _Alive(TorchDispatchMode):
-    """Bytes of all storages that are alive, from each operation's result to the storage's end."""
+    """Count the bytes of all live storages, from the operation that creates one until it is freed."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -125,7 +125,7 @@ def _wait(device: torch.device) -> None:
 
 
 def _resident() -> int:
-    """The most bytes of memory that this process had so far."""
+    """The peak memory of this process so far, in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

@@ -1,102 +1,114 @@
 """The settings of a training from scratch, as plain data.
 
-What stands below a setting is its explanation, in `idarts train --help`, too.
+The text below a setting is also its help in `idarts train --help`.
 """
 
 from dataclasses import field
-from typing import Literal
+from typing import Annotated, Literal
 
-from idarts.engine.settings import Count, CountOrZero, Joint, NonNegative, Positive, Precision, Share, validated
+from idarts.engine.schedules import SCHEDULES, SLOW_EPOCHS
+from idarts.engine.settings import (
+    Count,
+    CountOrZero,
+    Joint,
+    NonNegative,
+    PartOf,
+    Positive,
+    Precision,
+    Share,
+    validated,
+)
+from idarts.engine.tensorboard import Log
 from idarts.errors import InputError
-
-Schedule = Literal["cosine", "linear", "linear-slow-end"]
 
 
 @validated
 class Weights:
-    """SGD on the weights; the schedule's values change with every step, or (as in the papers) with every epoch."""
+    """SGD on the weights. Schedules change with every step or, as in the papers, with every epoch."""
 
     rate: NonNegative = 0.025
-    """learning rate at the beginning"""
+    """learning rate at the start"""
     last_rate: NonNegative = 0.0
     """learning rate at the end"""
-    schedule: Schedule = "cosine"
-    """how the learning rate falls"""
+    schedule: Annotated[str, PartOf(lambda: SCHEDULES)] = "cosine"
+    """how the learning rate falls: cosine, linear or linear-slow-end"""
     by: Literal["step", "epoch"] = "step"
-    """after what it falls"""
+    """when schedules change: with every step or with every epoch"""
     momentum: Share = 0.9
     """momentum"""
     nesterov: bool = False
-    """whether the momentum is Nesterov's"""
+    """whether to use Nesterov momentum"""
     decay: NonNegative = 3e-4
     """weight decay"""
     clip: NonNegative = 5.0
-    """largest norm of a gradient; 0 clips nothing"""
+    """largest norm of the gradient; 0: no clipping"""
 
 
 @validated
 class TrainConfig:
-    """What is trained, on what, and how. Sizes that are not given come from the architecture's space and the data."""
+    """What is trained, on which data, and how. Sizes not given come from the architecture's space and the data."""
 
     architecture: str = ""
     """the same as ARCH"""
     data: str = ""
     """data to train on: digits, cifar10, cifar100, fashion-mnist, folder:PATH or npz:FILE"""
     data_root: str | None = None
-    """folder of the data's files, else IDARTS_DATA"""
+    """folder of the data's files; default: IDARTS_DATA"""
     image: Count | None = None
-    """side to which images are resized"""
+    """side to which images are resized, in pixels"""
     valid: Share = 0.0
-    """share of the training images to look at after epochs, in place of the test images"""
+    """share of the training images to evaluate on after epochs, instead of the test images"""
     skeleton: str | None = None
-    """skeleton: one of the space's published ones, such as cifar or imagenet"""
+    """one of the space's published skeletons, such as cifar or imagenet"""
     depth: Count | None = None
-    """cells (in NAS-Bench: cells per stage), else the skeleton's"""
+    """cells (in NAS-Bench: cells per stage); default: the skeleton's"""
     channels: Count | None = None
-    """channels of the first cells, else the skeleton's"""
+    """channels of the first cells; default: the skeleton's"""
     epochs: Count = 100
     """epochs of the training images"""
     batch: Count = 64
     """images in a batch"""
     accumulate: Count = 1
-    """parts in which a batch goes through the network, to save memory"""
+    """parts in which a batch passes through the network, to save memory"""
     weights: Weights = field(default_factory=Weights)
     smoothing: Share = 0.0
     """smoothing of the labels"""
     auxiliary: NonNegative = 0.0
-    """weight of the auxiliary head's loss; 0: no such head"""
+    """weight of the auxiliary head's loss; 0: no auxiliary head"""
     drop_path: Share = 0.0
-    """probability of dropping a path at the end, to which it rises from 0"""
+    """probability of dropping a path, which rises from 0 to this value"""
     crop: CountOrZero | None = None
-    """pixels of padding, from which crops are taken, else 4 where images have 16 pixels or more"""
+    """pixels of padding for random crops; default: 4 if images have 16 pixels or more, else 0"""
     flip: bool | None = None
-    """whether images are mirrored at random, else where they have 16 pixels or more"""
+    """whether to mirror images at random; default: if they have 16 pixels or more"""
     cutout: CountOrZero = 0
-    """side of the square that is blanked; 0: none is"""
+    """side of the square that cutout blanks; 0: no cutout"""
     average: Share = 0.0
-    """share of the old weights in their moving average, which is then what is evaluated and kept"""
+    """decay of a moving average of the weights, which is then evaluated and saved; 0: no average"""
     precision: Precision = "float32"
-    """precision of the steps"""
+    """precision of the training steps"""
     channels_last: bool = True
-    """memory format, which is often quicker"""
+    """whether to use the channels-last memory format, which is often faster"""
     compile: bool = False
-    """whether torch compiles the network"""
+    """whether to compile the network with torch.compile"""
     batch_norm: Joint = "local"
-    """on several ranks: the statistics of each rank's share, or of all together"""
+    """statistics on several ranks: of each rank's share, or of all shares together"""
     multiply_adds: Positive | None = None
-    """millions of multiply-adds above which the network is warned of"""
+    """millions of multiply-adds above which a warning is shown"""
     evaluate_epochs: Count = 1
     """epochs between two evaluations"""
     log_steps: Count = 10
-    """steps in a round: between two lines of the log"""
+    """steps in a round, which is one line of the log"""
     seed: CountOrZero = 0
-    """seed of all that is drawn"""
+    """seed of all random numbers"""
     device: str = "auto"
     """device, such as cpu or cuda:1"""
     checkpoint_rounds: Count = 50
     """rounds between two checkpoints, at most"""
     checkpoint_minutes: NonNegative = 5.0
     """minutes between two checkpoints, at most"""
+    log: Log = "none"
+    """where to log every round besides metrics.jsonl: tensorboard writes its event files into the run folder"""
 
     def __post_init__(self) -> None:
         if self.weights.nesterov and not self.weights.momentum:
@@ -105,6 +117,3 @@ class TrainConfig:
             raise InputError(f"epochs is {self.epochs}, but linear-slow-end needs more than {SLOW_EPOCHS}; use linear")
         if self.batch % self.accumulate:
             raise InputError(f"a batch of {self.batch} does not make {self.accumulate} equal parts; change accumulate")
-
-
-SLOW_EPOCHS = 5  # at the end of a linear schedule with a slow end

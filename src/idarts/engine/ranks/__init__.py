@@ -1,18 +1,21 @@
-"""One run on many devices: processes started by `torchrun`, each with a share of every batch. Alone it is all idle."""
+"""One run on many devices: processes started by `torchrun`, each with a share of every batch.
 
-from idarts.engine.ranks.agree import any_of, gathered, on_first, require_same, wait_for_all
+Without `torchrun` there is one rank, and all of these functions return what they were given.
+"""
+
+from idarts.engine.ranks.agree import any_of, gather, on_first, require_same, wait_for_all
 from idarts.engine.ranks.clock import Clock
 from idarts.engine.ranks.collectives import (
     Traffic,
     all_mean,
     all_sum,
-    begin_alike,
+    average_buffers,
+    average_gradients,
+    copy_from_first,
     joint_statistics,
-    mean_buffers,
-    mean_gradients,
     traffic,
 )
-from idarts.engine.ranks.group import joined, local_rank, rank, restarted, said_by_first, share, world
+from idarts.engine.ranks.group import local_rank, process_group, rank, reported_by_first, restarted, share, world
 
 __all__ = [
     "Clock",
@@ -20,18 +23,18 @@ __all__ = [
     "all_mean",
     "all_sum",
     "any_of",
-    "begin_alike",
-    "gathered",
-    "joined",
+    "average_buffers",
+    "average_gradients",
+    "copy_from_first",
+    "gather",
     "joint_statistics",
     "local_rank",
-    "mean_buffers",
-    "mean_gradients",
     "on_first",
+    "process_group",
     "rank",
+    "reported_by_first",
     "require_same",
     "restarted",
-    "said_by_first",
     "share",
     "traffic",
     "wait_for_all",

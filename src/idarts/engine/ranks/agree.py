@@ -1,4 +1,4 @@
-"""What ranks must agree on: that files are the first one's affair, when to stop, and that they hold the same α."""
+"""What ranks must agree on: the content of files, which the first rank handles, when to stop, and the same weights."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -7,93 +7,93 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from idarts.engine.ranks.group import explained, patient, rank, world
+from idarts.engine.ranks.group import explained, rank, slow_group, world
 from idarts.errors import IdartsError
 
 Result = TypeVar("Result")
 
 
 def on_first(function: Callable[[], Result]) -> Result:
-    """What a function gives on the first rank, given to all; an error of it is raised on all of them.
+    """Call a function on the first rank and return its result on all ranks. If it raises, all ranks raise.
 
     >>> on_first(lambda: 7)
     7
     """
     if world() == 1:
         return function()
-    box: list[Any] = [None, None]
+    box: list[Any] = [None, None]  # result and error
     caught: BaseException | None = None
     if rank() == 0:
         try:
             box[0] = function()
-        except Exception as error:  # whatever it is, the others must not wait for the result
+        except Exception as error:  # the other ranks must not wait for a result, whatever the error is
             caught = error
             box[1] = error if isinstance(error, IdartsError) else IdartsError(f"on rank 0: {error}")
     with explained("share a result"):
-        dist.broadcast_object_list(box, group=patient())
+        dist.broadcast_object_list(box, group=slow_group())
     if caught is not None:
         raise caught
     if box[1] is not None:
         raise box[1]
-    found: Result = box[0]
-    return found
+    result: Result = box[0]
+    return result
 
 
 def wait_for_all() -> None:
-    """Ranks may be ready at very different times, when each has read its data."""
+    """Wait until every rank has come here: reading data may take one of them much longer."""
     if world() > 1:
-        with explained("begin"):
-            dist.barrier(group=patient())
+        with explained("start"):
+            dist.barrier(group=slow_group())
 
 
-def gathered(value: Tensor) -> list[Tensor]:
-    """A small tensor of every rank's, in their order, on the CPU.
+def gather(value: Tensor) -> list[Tensor]:
+    """A small tensor from every rank, in the order of ranks, on the CPU.
 
-    >>> gathered(torch.tensor([3]))
+    >>> gather(torch.tensor([3]))
     [tensor([3])]
     """
     value = value.detach().cpu().contiguous()
     if world() == 1:
         return [value]
-    found = [torch.empty_like(value) for _ in range(world())]
+    values = [torch.empty_like(value) for _ in range(world())]
     with explained("compare"):
-        dist.all_gather(found, value)
-    return found
+        dist.all_gather(values, value)
+    return values
 
 
 def any_of(*flags: bool) -> tuple[bool, ...]:
-    """Of each flag, whether any rank raised it: the same answer on all.
+    """For each flag, whether it is True on any rank; the answer is the same on all.
 
     >>> any_of(True, False)
     (True, False)
     """
     if world() == 1:
         return flags
-    found = torch.stack(gathered(torch.tensor(flags, dtype=torch.uint8)))
-    return tuple(bool(flag) for flag in found.amax(dim=0))
+    every = torch.stack(gather(torch.tensor(flags, dtype=torch.uint8)))
+    return tuple(bool(flag) for flag in every.amax(dim=0))
 
 
 def require_same(parts: Mapping[str, Sequence[Tensor]], where: str) -> None:
-    """Stops all ranks with the same error if a named part is not the same on all of them, to the bit.
+    """Raise the same error on all ranks if one of the named parts is not bitwise the same on all.
 
     >>> require_same({"α": [torch.ones(2)]}, "after round 1")
     """
     if world() == 1:
         return
     digests = torch.stack([_digest(tensors) for tensors in parts.values()])
-    every = torch.stack(gathered(digests))
+    every = torch.stack(gather(digests))
     for index, name in enumerate(parts):
         different = (every[:, index] != every[0, index]).nonzero().flatten().tolist()
         if different:
             ranks = ", ".join(map(str, different))
             raise IdartsError(
-                f"{name} on rank {ranks} is not that of rank 0 {where}, so the ranks have drifted apart; go on from "
-                "the last checkpoint with --resume, and look for what is random or different on that rank"
+                f"{name} on rank {ranks} differs from that of rank 0 {where}: the ranks have drifted apart; continue "
+                "from the last checkpoint with --resume, and look for something random or different on that rank"
             )
 
 
 def _digest(tensors: Sequence[Tensor]) -> Tensor:
-    """A number that changes with any bit and with any exchange, by integer arithmetic, on the tensors' device."""
+    """A checksum that depends on every bit and on the order, by integer arithmetic on the tensors' device."""
     total = torch.zeros((), dtype=torch.int64, device=tensors[0].device)
     for tensor in tensors:
         flat = tensor.detach().reshape(-1).contiguous()

@@ -1,4 +1,4 @@
-"""Means over all ranks, each of them counted. With one rank they give back what they were given."""
+"""Sums and means over all ranks, with a count of what they send. With one rank they return their argument."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,7 +15,7 @@ from idarts.layers.lean import statistics_by
 
 @dataclass
 class Traffic:
-    """What this rank has handed to collectives. On the wire a ring moves 2(N − 1)/N times as many bytes."""
+    """What this rank has given to collectives. A ring sends 2(N − 1)/N times as many bytes over the wire."""
 
     calls: int = 0
     bytes: int = 0
@@ -30,7 +30,7 @@ _counting: list[Traffic] = []
 
 @contextmanager
 def traffic() -> Iterator[Traffic]:
-    """Counts the collectives on tensors within the block.
+    """Count the collectives on tensors in this block.
 
     >>> with traffic() as counted:
     ...     _ = all_mean(torch.ones(3))
@@ -46,7 +46,7 @@ def traffic() -> Iterator[Traffic]:
 
 
 def all_sum(tensor: Tensor) -> Tensor:
-    """The sum over all ranks, the same bits on each of them.
+    """The sum over all ranks, bitwise the same on each.
 
     >>> all_sum(torch.tensor([1.0, 2.0]))
     tensor([1., 2.])
@@ -62,37 +62,37 @@ def all_sum(tensor: Tensor) -> Tensor:
 
 
 def all_mean(tensor: Tensor) -> Tensor:
-    """The mean over all ranks, the same bits on each of them."""
+    """The mean over all ranks, bitwise the same on each."""
     return tensor if world() == 1 else all_sum(tensor) / world()
 
 
-def mean_gradients(grads: Sequence[Tensor | None], seen: Tensor) -> tuple[Sequence[Tensor | None], Tensor]:
-    """Gradients and, in the same collective, what was seen with them, averaged.
+def average_gradients(grads: Sequence[Tensor | None], seen: Tensor) -> tuple[Sequence[Tensor | None], Tensor]:
+    """The means of gradients and, in the same collective, of the measures that were seen with them.
 
-    A parameter that is not used has no gradient on any rank: all of them run the same paths.
+    A parameter without a gradient has none on any rank, because all ranks run the same paths.
     """
     if world() == 1:
         return grads, seen
     used = [grad for grad in grads if grad is not None]
     flat = all_mean(torch.cat([part.reshape(-1).to(seen.dtype) for part in (*used, seen)]))
     *means, seen = flat.split([part.numel() for part in (*used, seen)])
-    found = iter(mean.view_as(grad).to(grad.dtype) for mean, grad in zip(means, used, strict=True))
-    return [None if grad is None else next(found) for grad in grads], seen
+    averaged = iter(mean.view_as(grad).to(grad.dtype) for mean, grad in zip(means, used, strict=True))
+    return [None if grad is None else next(averaged) for grad in grads], seen
 
 
 @torch.no_grad()
-def begin_alike(module: nn.Module) -> None:
-    """All ranks take the first one's parameters and buffers."""
+def copy_from_first(module: nn.Module) -> None:
+    """Give all ranks the parameters and buffers of the first one."""
     if world() == 1:
         return
-    with explained("begin"):
+    with explained("start"):
         for tensor in (*module.parameters(), *module.buffers()):
             dist.broadcast(tensor.detach(), src=0)
 
 
 @torch.no_grad()
-def mean_buffers(modules: Iterable[nn.Module]) -> None:
-    """Averages the buffers (BatchNorm's running statistics), so that all ranks hold the same state."""
+def average_buffers(modules: Iterable[nn.Module]) -> None:
+    """Average the buffers (BatchNorm's running statistics), so that all ranks have the same state."""
     buffers = [buffer for module in modules for buffer in module.buffers() if buffer.is_floating_point()]
     if world() == 1 or not buffers:
         return
@@ -102,15 +102,15 @@ def mean_buffers(modules: Iterable[nn.Module]) -> None:
 
 
 def joint_statistics(wanted: bool) -> AbstractContextManager[None]:
-    """Where wanted, BatchNorm within the block normalises by the statistics of all ranks' shares together.
+    """If wanted, BatchNorm in this block normalises by the joint statistics of all ranks' shares.
 
-    Unlike torch's SyncBatchNorm it can be differentiated twice, and runs on CPUs.
+    Unlike torch's SyncBatchNorm this can be differentiated twice, and it runs on CPUs.
     """
     return statistics_by(_rows) if wanted and world() > 1 else nullcontext()
 
 
 def _rows(mine: Tensor) -> Tensor:
-    """All ranks' vectors as the rows of a matrix; differentiable any number of times."""
+    """The vectors of all ranks as rows of a matrix; differentiable any number of times."""
     matrix: Tensor = mine.new_zeros(world(), len(mine)).index_copy(
         0, torch.tensor([rank()], device=mine.device), mine.unsqueeze(0)
     )
@@ -119,7 +119,7 @@ def _rows(mine: Tensor) -> Tensor:
 
 
 class _Sum(torch.autograd.Function):
-    """A sum over ranks is its own transpose: what all ranks' losses ask of it is summed, too."""
+    """A sum over ranks is its own transpose, so the gradients of all ranks are summed as well."""
 
     @staticmethod
     def forward(_ctx: Any, x: Tensor) -> Tensor:

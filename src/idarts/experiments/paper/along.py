@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from idarts.arch import parse
+from idarts.engine.folder import read_run
 from idarts.experiments.figure import Curve, banded, figure
 from idarts.experiments.frame import Experiment, Job, Request
 from idarts.experiments.page import Section, column, mean_std
 from idarts.experiments.paper.published import FIGURE_1_CLAIMS, FIGURE_K_CLAIMS
 from idarts.experiments.searches import BY_ALPHA, SPACE_3, search_jobs
 from idarts.experiments.store import Row
-from idarts.pages.run_folder import read_run
 from idarts.tables import Table, table
 
 POINTS = 40  # of a search at which its cell is looked up

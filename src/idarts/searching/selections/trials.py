@@ -13,9 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from idarts.arch import Architecture
-from idarts.engine.ranks import all_mean, mean_gradients
+from idarts.engine.ranks import all_mean
+from idarts.engine.schedules import learning_rate
+from idarts.engine.sgd import SGD
 from idarts.searching.judge import FORWARD_COST, Batch, Judge
 from idarts.searching.registries import SELECTIONS
+from idarts.searching.settings import Weights
 from idarts.searching.strategy import Selected, Tried
 from idarts.searching.streams import replay
 
@@ -77,16 +80,12 @@ class Trial:
         with torch.random.fork_rng():
             torch.manual_seed(self.seed + steps)
             net = self.network(architecture).train()
-        weights = list(net.parameters())
-        optimizer = torch.optim.SGD(weights, self.rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
+        settings = Weights(rate=self.rate, momentum=0.9, nesterov=True, decay=5e-4)
+        sgd = SGD(net.parameters(), settings, guard=False)
         for step, (inputs, targets) in zip(range(steps), self.train(), strict=False):
-            for group in optimizer.param_groups:
-                group["lr"] = self.rate * 0.5 * (1 + math.cos(math.pi * step / steps))
             loss = self.loss(net(inputs), targets)
-            grads, _ = mean_gradients(torch.autograd.grad(loss, weights, allow_unused=True), loss.detach())
-            for weight, grad in zip(weights, grads, strict=True):
-                weight.grad = grad
-            optimizer.step()
+            rate = learning_rate(self.rate, 0.0, step, steps)
+            sgd.step(sgd.gradients(loss), loss.detach().reshape(1), rate)
         with torch.no_grad():
             losses = torch.stack([self.loss(net(inputs), targets) for inputs, targets in self.valid])
         mean = all_mean(losses.mean()).item()

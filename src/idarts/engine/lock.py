@@ -1,0 +1,60 @@
+"""Folders that one process at a time works in: a run's, a sweep's, an experiment's."""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from idarts.errors import InputError
+
+LOCK = ".lock"
+
+
+def require_own(path: Path, record: str, kind: str) -> None:
+    """Refuse a folder that holds other files; it must be new, empty, or contain the file `record`."""
+    if path.is_dir() and not (path / record).exists() and any(file.name != LOCK for file in path.iterdir()):
+        raise InputError(f"{path} is there and holds no {kind}; name a new folder with --out")
+
+
+@contextmanager
+def locked(path: Path, kind: str) -> Iterator[None]:
+    """Create a folder if needed and lock it for this process. The lock ends with the process, even if it is killed."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = (path / LOCK).open("a+")
+    except OSError as error:
+        raise InputError(f"the folder {path} cannot be written: {error.strerror}; choose another with --out") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.seek(0)
+            process = lock.read().strip() or "unknown"
+            raise InputError(
+                f"{path} is in use by another {kind} (process {process}); wait for it, or choose another with --out"
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+def wait_until_free(path: Path, seconds: float) -> bool:
+    """Wait until no process works in a folder, at most so many seconds; whether it is free.
+
+    >>> wait_until_free(Path("no-such-run"), seconds=0.0)
+    True
+    """
+    end = time.monotonic() + seconds
+    while path.is_dir():
+        with (path / LOCK).open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            except OSError:
+                if time.monotonic() >= end:
+                    return False
+        time.sleep(0.2)
+    return True

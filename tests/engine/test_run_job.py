@@ -1,0 +1,189 @@
+"""A job that only counts: its log, checkpoints, signals, messages, resume and result."""
+
+import os
+import signal
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+
+from idarts.engine import checkpoint
+from idarts.engine.folder import read_config, read_result, read_rounds
+from idarts.engine.run import Interrupted, Job, run_job
+from idarts.errors import InputError, NotFiniteError
+
+
+@dataclass(frozen=True)
+class Group:
+    rate: float = 0.1
+
+
+@dataclass(frozen=True)
+class Settings:
+    rounds: int = 6
+    weights: Group = field(default_factory=Group)
+    checkpoint_rounds: int = 2
+    checkpoint_minutes: float = 5.0
+    log: str = "none"
+
+
+@dataclass(frozen=True)
+class Round:
+    number: int
+    total: float
+
+
+class Count:
+    """Adds up the numbers of its rounds, after a warm-up of two messages."""
+
+    def __init__(self, rounds, fail_at=None):
+        self.number, self.until, self.fail_at = 0, rounds, fail_at
+        self.sum = torch.zeros(())
+        self.healthy = True
+        self.on_message = lambda _: None
+
+    def rounds(self):
+        if not self.number:
+            for place in (1, 2):
+                self.on_message(f"warm-up {place}")
+        while self.number < self.until:
+            self.number += 1
+            self.sum = self.sum + self.number
+            self.healthy = self.fail_at is None or self.number < self.fail_at
+            if self.fail_at is not None and self.number > self.fail_at:
+                raise NotFiniteError("the sum is not finite")
+            yield Round(self.number, self.sum.item())
+
+    def state_dict(self):
+        return {"number": self.number, "sum": self.sum}
+
+    def load_state_dict(self, state):
+        self.number, self.sum = state["number"], state["sum"]
+
+
+def run(path, settings=None, **options):
+    """Returns the log and all messages."""
+    settings, messages = settings or Settings(), []
+    work = Count(settings.rounds, options.pop("fail_at", None))
+
+    def result(log):
+        for place in (1, 2):
+            work.on_message(f"selection {place}")
+        return {"total": log[-1]["total"]}
+
+    def prepare():
+        return Job(work, lambda record: {**vars(record), "seen": True}, result, kind="count", facts={"kind": "count"})
+
+    log = run_job(prepare, settings, path, on_message=options.pop("on_message", messages.append), **options)
+    return log, messages
+
+
+def numbers(path):
+    return [int(file.stem) for file in sorted((path / "checkpoints").iterdir())]
+
+
+def test_a_run_from_start_to_end(tmp_path):
+    seen = []
+    log, messages = run(tmp_path / "run", on_round=lambda record, work: seen.append((record.number, work.number)))
+    assert [entry["total"] for entry in log] == [1, 3, 6, 10, 15, 21]
+    assert log == read_rounds(tmp_path / "run")
+    assert seen == [(number, number) for number in range(1, 7)]
+    assert messages == ["warm-up 1", "warm-up 2", "selection 1", "selection 2"]
+    assert numbers(tmp_path / "run") == [4, 6]
+    result = read_result(tmp_path / "run")
+    assert result["total"] == 21
+    assert result["seconds"] >= log[-1]["seconds"] >= log[0]["seconds"] >= 0
+    assert read_config(tmp_path / "run")["kind"] == "count"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_after_the_round_and_the_run_resumes(tmp_path, number):
+    before = signal.getsignal(number)
+
+    def stop(record, _work):
+        if record.number == 3:
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(Interrupted, match="3"):
+        run(tmp_path / "run", on_round=stop)
+    assert signal.getsignal(number) is before
+    assert numbers(tmp_path / "run") == [2, 3]
+    log, messages = run(tmp_path / "run", resume=True)
+    assert [entry["total"] for entry in log] == [1, 3, 6, 10, 15, 21]
+    assert messages == ["selection 1", "selection 2"]
+
+
+def test_a_stop_outside_rounds(tmp_path):
+    """In the warm-up it writes a checkpoint; in the selection there is one."""
+    messages = []
+
+    def stop_at(where):
+        def send(message):
+            messages.append(message)
+            if message == where:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        return send
+
+    with pytest.raises(Interrupted, match="0"):
+        run(tmp_path / "run", on_message=stop_at("warm-up 1"))
+    assert messages == ["warm-up 1", "stopping after this round; the same signal again stops at once"]
+    assert numbers(tmp_path / "run") == [0]
+    with pytest.raises(Interrupted, match="6"):
+        run(tmp_path / "run", resume=True, on_message=stop_at("selection 1"))
+    assert not (tmp_path / "run" / "result.json").exists()
+    assert numbers(tmp_path / "run") == [4, 6]
+    log, _ = run(tmp_path / "run", resume=True)
+    assert len(log) == 6
+
+
+def test_rounds_after_the_checkpoint_run_again(tmp_path):
+    class BrokenError(Exception):
+        pass
+
+    def fail(record, _work):
+        if record.number == 5:
+            raise BrokenError
+
+    with pytest.raises(BrokenError):
+        run(tmp_path / "run", on_round=fail)
+    assert [entry["number"] for entry in read_rounds(tmp_path / "run")] == [1, 2, 3, 4, 5]
+    numbered = []
+    log, _ = run(tmp_path / "run", resume=True, on_round=lambda record, _: numbered.append(record.number))
+    assert numbered == [5, 6]
+    assert [entry["total"] for entry in log] == [1, 3, 6, 10, 15, 21]
+
+
+def test_other_settings_are_refused_and_new_ones_are_not(tmp_path):
+    run(tmp_path / "run")
+    with pytest.raises(InputError, match=r"started with another weights\.rate; resume with the settings of its config"):
+        run(tmp_path / "run", Settings(weights=Group(0.2)), resume=True)
+
+    @dataclass(frozen=True)
+    class Newer(Settings):
+        damping: float = 0.5
+
+    run(tmp_path / "run", Newer(), resume=True)
+
+
+def test_a_state_that_is_not_healthy_is_not_saved(tmp_path):
+    with pytest.raises(NotFiniteError, match="the last good checkpoint is that of round 2, in"):
+        run(tmp_path / "run", fail_at=4)
+    assert numbers(tmp_path / "run") == [2]
+
+
+def test_damaged_checkpoints(tmp_path):
+    run(tmp_path / "run")
+    (tmp_path / "run" / "checkpoints" / "00000006.pt").write_bytes(b"half")
+    with pytest.warns(UserWarning, match="00000006.pt is damaged.* resuming from round 4"):
+        log, _ = run(tmp_path / "run", resume=True)
+    assert [entry["total"] for entry in log] == [1, 3, 6, 10, 15, 21]
+    assert checkpoint.latest(tmp_path / "run" / "checkpoints", "count")[0] == 6
+
+
+def test_a_restarted_job_resumes_without_being_told_to(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    run(tmp_path / "run")  # nothing to resume yet
+    numbered = []
+    run(tmp_path / "run", overwrite=True, on_round=lambda record, _: numbered.append(record.number))
+    assert numbered == []
