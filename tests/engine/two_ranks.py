@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 
 import torch
+from idarts.searching.trials import Trial
 from torch import nn
 from torch.nn.functional import cross_entropy
 
@@ -28,7 +29,6 @@ from idarts.hypergrad import (
 from idarts.searching import Search, config
 from idarts.searching.round import replayed
 from idarts.searching.streams import Piece, TensorBatches
-from idarts.searching.trials import Trial
 from idarts.spaces import network, space
 from idarts.training.loop import Training
 from idarts.training.settings import TrainConfig

@@ -11,8 +11,8 @@ import pytest
 
 from idarts.errors import IdartsError, InputError
 from idarts.experiments.frame import Experiment, Job, Request, conduct
-from idarts.experiments.page import Section
 from idarts.experiments.store import Store
+from idarts.pages.experiment import Section
 
 
 def counting(measured, names=("a", "b", "c"), failing=(), settings=None, stop=None):

@@ -1,8 +1,7 @@
-"""The parts of a report: names of decisions against the supernets, charts and heat maps against numbers."""
+"""The parts of a report: names of decisions against the supernets, heat maps against numbers."""
 
 import base64
 import io
-import re
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from PIL import Image
 from report_runs import SHAPES, write_run
 
 from idarts.pages import labels, read_run
-from idarts.pages.chart import POINTS, Axis, _ticks, chart
 from idarts.pages.heat import COLUMNS, heat
 from idarts.spaces import darts_supernet, nas_bench_1shot1_supernet, space
 
@@ -34,48 +32,6 @@ def test_every_alpha_of_a_space_has_names_of_its_own(name):
         assert {group: tuple(alpha.shape) for group, alpha in net.alpha.items()} == SHAPES[name]
 
 
-def points(drawn, kind="line"):
-    paths = re.findall(rf'<path class="{kind} s1" d="([^"]+)"', drawn.svg)
-    return [[tuple(map(float, pair)) for pair in re.findall(r"([\d.]+) ([\d.]+)", path)] for path in paths]
-
-
-def test_a_gap_splits_the_line_and_a_lone_point_is_a_dot():
-    drawn = chart("Loss", [1, 2, 3, 4, 5], {"a": np.array([1.0, 2.0, np.nan, 4.0, np.nan])})
-    assert [len(piece) for piece in points(drawn)] == [2, 1]
-    assert "h0" in drawn.svg
-    assert drawn.lines[0].last == "4"
-
-
-def test_long_series_are_thinned_to_means_between_extremes():
-    values = np.tile([0.0, 1.0], 6000)
-    drawn = chart("Loss", range(1, 12_001), {"a": values})
-    (line,) = points(drawn)
-    (band,) = points(drawn, "band")
-    assert len(line) == POINTS
-    assert len({y for _, y in line}) == 1
-    assert len({y for _, y in band}) == 2
-    assert len(drawn.svg) < 12_000
-
-
-@pytest.mark.parametrize("values", [[1.0], [0.0, 0.0], [-1.0, 1.0], [1e-9, 1e9], [1e29, -1e29], [5e-324, 1.0]])
-def test_any_numbers_make_an_axis_inside_the_picture(values):
-    drawn = chart("Any", range(1, len(values) + 1), {"a": np.array(values)}, limit=1.0)
-    for x, y in points(drawn)[0]:
-        assert 0 <= x <= 420
-        assert 0 <= y <= 220
-    assert "nan" not in drawn.svg
-    assert "inf" not in drawn.svg
-
-
-def test_no_numbers_make_no_chart():
-    assert chart("Loss", [1, 2], {"a": np.array([np.nan, np.nan])}) is None
-
-
-def test_ticks_are_round_numbers():
-    assert _ticks(Axis(0, 1.05, 0, 1), 6) == [0, 0.2, 0.4, 0.6, 0.8, 1.0]
-    assert _ticks(Axis(0.001, 200, 0, 1, logarithmic=True), 6) == [0.001, 0.01, 0.1, 1, 10, 100]
-
-
 def pixels(decision):
     data = base64.b64decode(decision.picture.partition(",")[2])
     return np.array(Image.open(io.BytesIO(data)))
@@ -91,7 +47,7 @@ def test_a_heat_map_has_a_row_for_each_option_and_shows_who_won(tmp_path):
         bluest = (picture[:, -1, 2] > picture[:, -1, 0]) * picture[:, -1, 3].astype(int)
         assert bluest.argmax() == row.argmax()
         assert [option.largest for option in decision.options] == [value == row.max() for value in row]
-        assert picture[:, 0, 3].max() < 30  # all begin at the fair share
+        assert picture[:, 0, 3].max() < 30  # all start at the equal share
 
 
 def test_many_rounds_are_thinned_with_the_first_and_the_last(tmp_path):

@@ -33,13 +33,13 @@ def test_a_finished_training(run, capsys):
         "Training finished",
         "trained from scratch on digits",
         "3 of 3",
-        "time of an epoch",
+        "time per epoch",
         f"{100 * accuracy:.1f} %",
         CELL,
     ):
         assert words in text
     assert f"idarts predict {run}" in text
-    assert "Accuracy over epochs 0.27 to 3.0" in html
+    assert "Accuracy over epochs 0.273 to 3:" in html
     assert "α" not in text
     assert "hypergradient" not in text.lower()
 
@@ -48,7 +48,7 @@ def test_held_out_accuracies_are_joined_by_a_line(run):
     """They are known at the end of epochs only."""
     html = (write_report(run)).read_text()
     figure = next(part for part in html.split("<figure") if "<h3>Accuracy</h3>" in part)
-    lines = re.findall(r'class="line s2" d="([^"]+)"', figure)
+    lines = re.findall(r'class="line s2" d="([^"]+)"', figure.partition("</figcaption>")[2])
     assert len(lines) == 1
     assert lines[0].count("L") == 2  # three epochs
 
@@ -61,7 +61,7 @@ def test_a_training_that_was_killed(run, tmp_path):
     (out / "metrics.jsonl").write_text("\n".join([*lines[:5], lines[5][:20]]))
     text = text_of(write_report(out).read_text())
     assert "Training in progress" in text
-    assert "cut in the middle" in text
+    assert "metrics.jsonl is cut off" in text
     assert "time left at this pace" in text
     assert "idarts train --resume --out &#39;" in text or "idarts train --resume --out '" in text
     assert "idarts predict" not in text

@@ -145,4 +145,4 @@ def test_few_classes_are_a_table_and_many_a_picture(facts, classes, table):
 def test_a_faultless_network_has_no_mistakes_to_show(facts):
     found = facts(3)
     found["confusion"] = [[5, 0, 0], [0, 5, 0], [0, 0, 5]]
-    assert "There was no mistake." in page(found, "model")
+    assert "No mistakes." in page(found, "model")

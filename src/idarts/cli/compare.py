@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from idarts.experiments.comparison import compare
-from idarts.experiments.page import Section
-from idarts.experiments.showing import facts, sections, write_comparison
+from idarts.experiments.facts import facts
+from idarts.pages.comparison import sections, write_comparison
+from idarts.pages.experiment import Section
 
 _ENDLESS = 10_000  # columns of what is no terminal
 
@@ -30,10 +31,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> None:
     """Print the comparison, and write it where that was asked for."""
     by = [name.strip() for name in (args.by or "").split(",") if name.strip()]
-    found = compare([Path(run) for run in args.runs], by, args.measure)
+    found = facts(compare([Path(run) for run in args.runs], by, args.measure))
     page = write_comparison(found, Path(args.out)) if args.out else None
     if args.json:
-        print(json.dumps(facts(found), allow_nan=False))
+        print(json.dumps(found, allow_nan=False))
         return
     columns = get_terminal_size((_ENDLESS, 1)).columns
     for whole, brief in zip(sections(found), sections(found, brief=True), strict=True):

@@ -14,8 +14,8 @@ from idarts.engine.device import device_named
 from idarts.engine.folder import EVALUATION, EVALUATION_PAGE
 from idarts.errors import InputError
 from idarts.files import write_whole
-from idarts.pages.chart import value_text
 from idarts.pages.evaluation import page
+from idarts.pages.numbers import number, percent
 from idarts.training import data_for, evaluate, load
 from idarts.training.card import card_of
 from idarts.training.evaluation import PARTS, confusions
@@ -60,10 +60,10 @@ def _print(found: dict[str, Any]) -> None:
     console = Console(markup=False, highlight=False)
     data, classes = found["data"], found["classes"]
     console.print(f"{data['images']:,} {data['part']} images of {data['source']}", style="bold")
-    console.print(f"accuracy {_percent(found['accuracy'])}", end="")
-    console.print(f", top-5 {_percent(found['top5'])}" if len(classes) > 5 else "", end="")
-    console.print(f", loss {value_text(found['loss'])}", end="")
-    console.print(f", calibration error {_percent(found['calibration']['error'])}")
+    console.print(f"accuracy {percent(found['accuracy'])}", end="")
+    console.print(f", top-5 {percent(found['top5'])}" if len(classes) > 5 else "", end="")
+    console.print(f", loss {number(found['loss'])}", end="")
+    console.print(f", calibration error {percent(found['calibration']['error'])}")
     console.print(_class_table(classes))
     if len(classes) <= _MATRIX:
         console.print(_matrix(found))
@@ -77,7 +77,7 @@ def _class_table(classes: list[dict[str, Any]]) -> Table:
     if len(classes) > _CLASSES:
         title = f"The {_CLASSES} classes with the lowest F1, of {len(classes)}"
         classes = sorted(classes, key=lambda one: 1.0 if one["f1"] is None else one["f1"])[:_CLASSES]
-    rows = [(one["label"], f"{one['images']:,}", *(_percent(one[key]) for key in _SCORES)) for one in classes]
+    rows = [(one["label"], f"{one['images']:,}", *(percent(one[key]) for key in _SCORES)) for one in classes]
     return _table(title, ("class", "images", *_SCORES), rows)
 
 
@@ -95,7 +95,7 @@ def _matrix(found: dict[str, Any]) -> Table:
 
 
 def _mistakes(found: dict[str, Any]) -> Table:
-    rows = [(true, taken, f"{count:,}", _percent(share)) for true, taken, count, share in confusions(found)]
+    rows = [(true, taken, f"{count:,}", percent(share)) for true, taken, count, share in confusions(found)]
     return _table("The most frequent confusions", ("class", "taken for", "images", "of the class"), rows)
 
 
@@ -104,8 +104,8 @@ def _bins(bins: list[dict[str, Any]]) -> Table:
         (
             f"{100 * one['low']:.0f}–{100 * one['high']:.0f} %",
             f"{one['count']:,}",
-            _percent(one["confidence"]),
-            _percent(one["accuracy"]),
+            percent(one["confidence"]),
+            percent(one["accuracy"]),
         )
         for one in bins
         if one["count"]
@@ -123,7 +123,3 @@ def _table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]
     for row in rows:
         table.add_row(*row)
     return table
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else value_text(share, percent=True)

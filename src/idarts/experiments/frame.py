@@ -18,9 +18,10 @@ import torch
 from idarts._version import __version__
 from idarts.engine.lock import locked, require_own
 from idarts.errors import IdartsError, InputError, require_known
-from idarts.experiments.page import Section, require_jinja, write_page
 from idarts.experiments.store import Row, Store
 from idarts.files import write_whole
+from idarts.pages.experiment import Section, write_page
+from idarts.pages.template import require_jinja
 from idarts.searching.run import RunConfig, run
 
 PRESETS = ("paper", "cpu", "smoke")

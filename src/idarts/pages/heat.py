@@ -1,23 +1,20 @@
-"""α over time: for each decision a small picture, a row for each option and a column for each round."""
+"""α over time: for each decision a small picture, with a row for each option and a column for each round."""
 
-import base64
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from idarts.engine.folder import Floats, Run
+from idarts.pages.images import data_url, shaded
 from idarts.pages.labels import names, title
 
 COLUMNS = 160  # of a picture at most
 _SHADES = 24  # few, so that pictures stay small
 _LEAST, _MOST = np.log(1.001), np.log(4)  # of the scale: neither noise nor options long dead should set it
-_TINY = 1e-30  # a weight that the softmax rounded to nothing
-# Transparent is the fair share: the colours then stand out from a light page and from a dark one.
-_MORE, _LESS, _UNKNOWN = (38, 139, 210), (224, 112, 30), (128, 128, 128, 150)
+_TINY = 1e-30  # in place of a weight that the softmax rounded to 0
+_UNKNOWN = (128, 128, 128, 150)
 
 
 @dataclass(frozen=True)
@@ -49,17 +46,17 @@ class Group:
 
 @dataclass(frozen=True)
 class Heat:
-    """All groups, in one scale: full colour from `span` times the fair share, or as small a part of it."""
+    """All groups on one scale: full colour at `span` times the equal share, or at that part of it."""
 
     groups: list[Group]
     first: int
     last: int
     span: str
-    unknown: bool  # there are weights that are not numbers
+    unknown: bool  # some weights are not numbers
 
 
 def heat(run: Run) -> Heat | None:
-    """The weights (the softmax of α) over time, or None where no α was kept.
+    """The weights (the softmax of α) over time, or None for a run without α.
 
     >>> from pathlib import Path
     >>> rounds = [{"number": 1, "alpha": {"mine": np.array([[0.0, 1.0]])}}]
@@ -73,22 +70,22 @@ def heat(run: Run) -> Heat | None:
     weights = {
         name: _over_time([alpha.get(name) for _, alpha in known], matrix.shape) for name, matrix in known[-1][1].items()
     }
-    away = [np.abs(found[np.isfinite(found)]) for found in map(_away, weights.values())]
+    away = [np.abs(logs[np.isfinite(logs)]) for logs in map(_away, weights.values())]
     span = min(max(float(np.concatenate(away).max(initial=0.0)), _LEAST), _MOST)
     numbers = known[0][0], known[-1][0]
     groups: dict[str, list[Decision]] = {}
-    for name, found in weights.items():
-        groups.setdefault(title(name), []).extend(_decisions(run, name, found, span, numbers))
+    for name, shares in weights.items():
+        groups.setdefault(title(name), []).extend(_decisions(run, name, shares, span, numbers))
     return Heat(
         [Group(heading, decisions) for heading, decisions in groups.items()],
         *numbers,
         span=f"{np.exp(span):.3g}",
-        unknown=not all(np.isfinite(found).all() for found in weights.values()),
+        unknown=not all(np.isfinite(shares).all() for shares in weights.values()),
     )
 
 
 def _even(count: int, most: int) -> NDArray[np.int64]:
-    """At most so many places, evenly apart, with the first and the last."""
+    """At most `most` places at even distances, the first and the last among them."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
@@ -103,7 +100,7 @@ def _over_time(matrices: Sequence[Floats | None], shape: tuple[int, ...]) -> Flo
 
 
 def _away(weights: Floats) -> Floats:
-    """Logarithm of the ratio to the fair share: twice as much and half as much are equally far away."""
+    """Logarithm of the ratio to the equal share: twice as much and half as much are equally far away."""
     ratio: Floats = np.log(weights.clip(min=_TINY) * weights.shape[-1])
     return ratio
 
@@ -122,13 +119,9 @@ def _decisions(run: Run, name: str, weights: Floats, span: float, numbers: tuple
 
 
 def _picture(weights: Floats, span: float) -> str:
-    """A PNG with one pixel for each option and time; the page stretches it."""
+    """One pixel for each option and time; the page stretches it. The equal share is transparent."""
     away = _away(weights).T / span
     strength = np.round(np.abs(np.nan_to_num(away)).clip(max=1) * _SHADES) / _SHADES
-    pixels: NDArray[np.uint8] = np.empty((*away.shape, 4), dtype=np.uint8)
-    pixels[..., :3] = np.where((away > 0)[..., None], _MORE, _LESS)
-    pixels[..., 3] = np.round(255 * strength)
+    pixels = shaded(away > 0, strength)
     pixels[np.isnan(away)] = _UNKNOWN
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG", optimize=True)
-    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+    return data_url(pixels)

@@ -86,9 +86,7 @@ def given_parts(what: "str | Space | nn.Module", train: Any, valid: Any, setting
     if not isinstance(what, nn.Module):
         name = what if isinstance(what, str) else what.name
         if not (_is_part(first) and _is_part(second)):
-            raise InputError(
-                f"the space {name!r} needs images; give (x, y), a part of idarts.data, or a Dataset"
-            )
+            raise InputError(f"the space {name!r} needs images; give (x, y), a part of idarts.data, or a Dataset")
         classes = max(int(part.labels.max()) for part in (first, second)) + 1
     return Parts(first, second, classes, {}, settings.augment)
 
@@ -143,9 +141,7 @@ def _stream(part: Any, settings: RunConfig, which: int, device: torch.device, au
         augmentation = CIFAR if augment else NONE
         return Batches(part, settings.batch, seed=seed, augment=augmentation, device=device, share=shared)
     if augment:
-        raise InputError(
-            "augment crops and flips images of idarts.data; for your own batches, remove it"
-        )
+        raise InputError("augment crops and flips images of idarts.data; for your own batches, remove it")
     stream: Stream = part if is_stream(part) else TensorBatches(part[0], part[1], settings.batch, seed)
     return stream if shared[1] == 1 else Piece(stream, shared)
 

@@ -8,12 +8,13 @@ import numpy as np
 
 from idarts.arch import parse
 from idarts.engine.folder import read_run
-from idarts.experiments.figure import Curve, banded, figure
 from idarts.experiments.frame import Experiment, Job, Request
-from idarts.experiments.page import Section, column, mean_std
 from idarts.experiments.paper.published import FIGURE_1_CLAIMS, FIGURE_K_CLAIMS
 from idarts.experiments.searches import BY_ALPHA, SPACE_3, search_jobs
 from idarts.experiments.store import Row
+from idarts.pages.chart import Curve, banded, chart
+from idarts.pages.experiment import Section, column
+from idarts.pages.numbers import mean_std
 from idarts.tables import Table, table
 
 POINTS = 40  # of a search at which its cell is looked up
@@ -81,8 +82,8 @@ def _sections(rows: list[Row], title: str, name: str, claims: Sequence[str]) -> 
         shares = [_curve(label, mine, "share", error, 100) for label, mine in curves.items()]
         costs = [_curve(label, mine, "gradient_evaluations", error) for label, mine in curves.items()]
         drawn += [
-            figure(stem, f"{title}: {of} along the search", ("share of the search in percent", up), shares, reading),
-            figure(f"{stem}-cost", f"{title}: {of} by cost", ("gradient evaluations", up), costs, reading),
+            chart(stem, f"{title}: {of} along the search", ("share of the search in percent", up), shares, reading),
+            chart(f"{stem}-cost", f"{title}: {of} by cost", ("gradient evaluations", up), costs, reading),
         ]
     said = f"The paper prints a picture without numbers and says: {'; '.join(claims)}."
     return [Section(f"{title} (errors in percent)", [said], header, lines, drawn, [_NOTE])]

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from idarts.arch import convert
-from idarts.experiments.figure import Curve, Figure, banded, figure
 from idarts.experiments.frame import Experiment, Job, Request
-from idarts.experiments.page import Section, column, mean_std
 from idarts.experiments.paper.published import COLUMNS, DATASETS, FIGURE_2_CLAIMS, SPLITS, TABLE_K
 from idarts.experiments.searches import (
     BY_ALPHA,
@@ -22,6 +20,9 @@ from idarts.experiments.searches import (
     settings,
 )
 from idarts.experiments.store import Row
+from idarts.pages.chart import Chart, Curve, banded, chart
+from idarts.pages.experiment import Section, column
+from idarts.pages.numbers import mean_std
 from idarts.tables import Table, table
 
 Labelled = tuple[str, dict[str, Any], list[tuple[str, float]]]  # run's label, changes, where in the figure it stands
@@ -89,7 +90,7 @@ def _figure_2(rows: list[Row], request: Request) -> list[Section]:
     return sections
 
 
-def _panel(panel: str, rows: list[Row], dataset: str) -> Figure:
+def _panel(panel: str, rows: list[Row], dataset: str) -> Chart:
     """Valid and test accuracy over the values; the mean over those seeds that all values have."""
     curves = []
     for split in SPLITS:
@@ -97,7 +98,7 @@ def _panel(panel: str, rows: list[Row], dataset: str) -> Figure:
         curves.append(banded(split, values, matrix) if matrix.size else Curve(split, values, values * np.nan))
     name = f"figure-2-{ {'T': 't', 'γ': 'gamma', 'γ_α': 'gamma-alpha'}[panel] }-{dataset}"
     axes = panel, "accuracy in percent"
-    return figure(name, f"{DATASETS[dataset]} over {panel}", axes, curves, _READING, log_x=panel != "T")
+    return chart(name, f"{DATASETS[dataset]} over {panel}", axes, curves, _READING, log_x=panel != "T")
 
 
 _READING = "Accuracy by the table of the cell found; the band is one standard deviation over seeds."

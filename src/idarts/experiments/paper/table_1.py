@@ -9,10 +9,11 @@ from idarts.arch import convert, parse
 from idarts.errors import require_known
 from idarts.experiments import on_table
 from idarts.experiments.frame import Experiment, Job, Request
-from idarts.experiments.page import Section, column, mean_std
 from idarts.experiments.paper.published import COLUMNS, DATASETS, SPLITS, TABLE_1, TABLE_1_NOTES
 from idarts.experiments.searches import COST, NAS_BENCH_201, accuracies, cost, found_cell, search_jobs
 from idarts.experiments.store import Row
+from idarts.pages.experiment import Section, column
+from idarts.pages.numbers import mean_std
 from idarts.searching.settings import config
 from idarts.tables import RowTable, row_table
 

@@ -1,14 +1,14 @@
-"""What `table-hypergradients` found, as a person reads it."""
+"""The page of `table-hypergradients`: one section a theorem, with tables and charts."""
 
 from itertools import pairwise
 
 import numpy as np
 
-from idarts.experiments.figure import Curve, Figure, banded, figure
-from idarts.experiments.page import Section, column
 from idarts.experiments.paper.published import OVERVIEW
 from idarts.experiments.paper.theory import CASES, NOISE, still_falls
 from idarts.experiments.store import Row
+from idarts.pages.chart import Chart, Curve, banded, chart
+from idarts.pages.experiment import Section, column
 
 _QUALITY = ("cosine", "error", "hvps", "gradient_evaluations", "milliseconds", "kilobytes")
 _MEASURED = ("cos", "relative error", "HVPs", "gradient evaluations", "ms", "peak kB")
@@ -19,8 +19,8 @@ def sections(rows: list[Row]) -> list[Section]:
     """One section for each part that has rows."""
     parts = {"at w*": _overview, "after T steps": _after_steps, "theorem 1": _theorem_1}
     parts |= {"corollary 2": _corollary_2, "theorem 2": _theorem_2}
-    found = {part: [row for row in rows if row["part"] == part] for part in parts}
-    return [show(found[part]) for part, show in parts.items() if found[part]]
+    by_part = {part: [row for row in rows if row["part"] == part] for part in parts}
+    return [show(by_part[part]) for part, show in parts.items() if by_part[part]]
 
 
 def _cases(rows: list[Row]) -> dict[str, list[Row]]:
@@ -42,13 +42,13 @@ def _overview(rows: list[Row]) -> Section:
     lines = [[_named(row), *_measured(row), *_published(str(row["case"]))] for row in shown]
     text = [
         "A small supernet on digits, at the optimum of its inner loss: every estimate against the exact hypergradient. "
-        "Steps and memory are those of the paper's overview, P and H being the memory of a gradient of w and of α."
+        "Steps and memory come from the paper's overview; P and H are the memory of a gradient of w and of α."
     ]
     with_terms = [row for row in rows if row["K"] != ""]
-    figures = []
+    charts = []
     if with_terms:
-        figures = [
-            figure(
+        charts = [
+            chart(
                 "error-over-k",
                 "Error at w*",
                 ("K", "relative error"),
@@ -56,7 +56,7 @@ def _overview(rows: list[Row]) -> Section:
                 "K: terms, iterations, rank, steps kept. The further γ is below 1/λ_max, the less a term should help.",
                 log_y=True,
             ),
-            figure(
+            chart(
                 "memory-over-k",
                 "Memory at w*",
                 ("K", "peak kilobytes"),
@@ -64,7 +64,7 @@ def _overview(rows: list[Row]) -> Section:
                 "Truncated reverse mode keeps the graphs of K steps; the series keeps one.",
                 log_y=True,
             ),
-            figure(
+            chart(
                 "time-over-k",
                 "Time at w*",
                 ("K", "milliseconds"),
@@ -77,7 +77,7 @@ def _overview(rows: list[Row]) -> Section:
         "The exact hypergradient needs as many products as there are weights, not ∞; one step and T1–T2 need none.",
         "All rows are in results.csv; here the first, a middle and the last K of each method.",
     ]
-    return Section("Hypergradients at the inner optimum", text, header, lines, figures, notes)
+    return Section("Hypergradients at the inner optimum", text, header, lines, charts, notes)
 
 
 def _named(row: Row) -> str:
@@ -102,17 +102,17 @@ def _published(case: str) -> tuple[str, str]:
 
 def _after_steps(rows: list[Row]) -> Section:
     header = ("method", "T", *_MEASURED, "error falls with T")
-    figures = [
-        figure(
+    charts = [
+        chart(
             "error-over-t",
             "Error after T inner steps",
             ("T", "relative error to the exact at w*"),
             _curves(rows, "T", "error"),
-            "Inner steps take w to w*: an error should near that of the method's K terms there, from above or below.",
+            "Inner steps take w to w*: each error should approach the one that the method has there.",
             log_x=True,
             log_y=True,
         ),
-        figure(
+        chart(
             "memory-over-t",
             "Memory after T inner steps",
             ("T", "peak kilobytes"),
@@ -123,16 +123,16 @@ def _after_steps(rows: list[Row]) -> Section:
         ),
     ]
     text = [
-        "Weights begin beside the optimum and take T steps with γ = 1/λ_max; the reference is the exact value at w*."
+        "The weights start near the optimum and take T steps with γ = 1/λ_max; the reference is the exact value at w*."
     ]
     lines = [
         [case, str(mine[-1]["T"]), *_measured(mine[-1]), _falling_error(mine)] for case, mine in _cases(rows).items()
     ]
     note = (
-        "The T inner steps are in every method's gradient evaluations, one each, and in its time: those that reverse "
-        "mode takes itself, and those that are taken before the others begin."
+        "Gradient evaluations and time include the T inner steps: reverse mode takes them itself, "
+        "for the other methods they are taken before the estimate."
     )
-    return Section("As T grows", text, header, lines, figures, [note])
+    return Section("As T grows", text, header, lines, charts, [note])
 
 
 def _falling_error(rows: list[Row]) -> str:
@@ -159,19 +159,19 @@ def _theorem_1(rows: list[Row]) -> Section:
         "It should hold for every K where γ ≤ 1/L, with equality where g and B lie along the eigenvector of μ. "
         "The theorem's text leaves out two things that it needs: γ ≤ 1/L (the series converges up to γ < 2/L, but then "
         "at the rate |1 − γL|, which is slower), and w = w* (off the optimum an error remains for every K). The table "
-        "says where it was seen to hold.",
+        "shows where it held.",
     ]
-    figures = [_over_bound(case, _cases(rows)[case], place) for place, case in enumerate(CASES) if case in _cases(rows)]
-    return Section("Theorem 1", text, ("case", "error / bound", "bound holds"), lines, figures)
+    charts = [_over_bound(case, _cases(rows)[case], place) for place, case in enumerate(CASES) if case in _cases(rows)]
+    return Section("Theorem 1", text, ("case", "error / bound", "bound holds"), lines, charts)
 
 
-def _over_bound(case: str, rows: list[Row], place: int) -> Figure:
+def _over_bound(case: str, rows: list[Row], place: int) -> Chart:
     x = np.array(column(rows, "K"))
     curves = [
         Curve(name, x, np.array(column(rows, up)))
         for name, up in (("measured error", "error"), ("bound of Theorem 1", "bound"))
     ]
-    return figure(f"theorem-1-{place + 1}", f"Theorem 1, {case}", ("K", "error"), curves, log_y=True)
+    return chart(f"theorem-1-{place + 1}", f"Theorem 1, {case}", ("K", "error"), curves, log_y=True)
 
 
 def _corollary_2(rows: list[Row]) -> Section:
@@ -210,17 +210,17 @@ def _theorem_2(rows: list[Row]) -> Section:
         f"Minibatches of L1 differ by linear functions, those of L2 by factors 1 ± {NOISE}; γ_α falls so that its sum "
         "diverges and that of its squares does not: all conditions of the theorem hold. By it, ‖∇L̂2‖ should fall to "
         "zero for every K.",
-        "The true ‖∇L2‖ should not, but stay at the error of the K terms: the proof needs P < 1, and P grows without "
-        "limit as ‖∇L̃2‖ falls, so with K fixed the search converges to a stationary point of the estimate, not of L2. "
-        "With additive noise (condition 2 broken) the stochastic ‖∇L̂2‖ should stay at the noise.",
-        f"{steps:,.0f} steps show no limit; that a norm still falls means that at their end it is below half of what "
-        "it was at the point before, after 0.56 times as many.",
+        "The true ‖∇L2‖ should not fall to zero, but stay at the error of the K terms: the proof needs P < 1, and P "
+        "grows without limit as ‖∇L̃2‖ falls, so with K fixed the search converges to a stationary point of the "
+        "estimate, not of L2. With additive noise (condition 2 broken) the stochastic ‖∇L̂2‖ should stay at the noise.",
+        f"{steps:,.0f} steps cannot show a limit. A norm “still falls” if at the end it is below half of what it was "
+        "at the point before, after 0.56 times as many steps.",
     ]
     norms = (cell for norm in ("‖∇L̂2‖", "true ‖∇L2‖") for cell in (f"{norm} at first", "at the end", "still falls"))
     header = ("", *norms, "Theorem 1's bound of the rest")
     axes = "steps of α", "norm"
-    figures = [
-        figure(
+    charts = [
+        chart(
             "theorem-2-estimate",
             "The stochastic estimate ‖∇L̂2‖",
             axes,
@@ -228,7 +228,7 @@ def _theorem_2(rows: list[Row]) -> Section:
             log_x=True,
             log_y=True,
         ),
-        figure(
+        chart(
             "theorem-2-gradient", "The true gradient ‖∇L2‖", axes, _falling(groups, "gradient"), log_x=True, log_y=True
         ),
     ]
@@ -237,7 +237,7 @@ def _theorem_2(rows: list[Row]) -> Section:
         text,
         header,
         lines,
-        figures,
+        charts,
         ["Norms are means over the steps since the point before, and over seeds."],
     )
 

@@ -1,0 +1,67 @@
+"""What a report says about a run, whatever its kind; `search` and `training` fill it in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from idarts.engine.folder import Run, as_float
+from idarts.pages.chart import Chart
+
+Rows = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class About:
+    """The words, numbers, charts and commands of a report."""
+
+    state: str
+    heading: str
+    subtitle: str
+    architecture_title: str
+    tiles: Rows
+    notes: list[str]
+    progress: list[Chart]
+    costs: Rows
+    commands: Rows
+    trials: Rows
+    argmax: str | None = None
+
+
+def finished_share(run: Run) -> tuple[int, int | None]:
+    """Rounds so far, and how many the settings plan.
+
+    >>> from pathlib import Path
+    >>> finished_share(Run(Path("run"), {"rounds": 100}, [{"number": 7}]))
+    (7, 100)
+    """
+    total = run.config.get("rounds")
+    return run.rounds[-1]["number"], total if isinstance(total, int) else None
+
+
+def total(run: Run, key: str) -> float:
+    """A count that grows over the run, e.g. seconds, as the result says or the last round; NaN if neither does.
+
+    >>> from pathlib import Path
+    >>> total(Run(Path("run"), {}, [{"number": 1, "seconds": 2.5}]), "seconds")
+    2.5
+    """
+    return as_float((run.result or {}).get(key, run.last(key)))
+
+
+def tested_accuracy(run: Run) -> float | None:
+    """The accuracy on test images, if the result has one."""
+    test = (run.result or {}).get("test")
+    return as_float(test["accuracy"]) if isinstance(test, Mapping) and "accuracy" in test else None
+
+
+def rows(value: Any, prefix: str = "") -> Rows:
+    """Nested settings as rows with the names that the command line uses.
+
+    >>> rows({"weights": {"rate": 0.1}, "seed": None})
+    [('weights.rate', '0.1'), ('seed', 'not set')]
+    """
+    if isinstance(value, Mapping):
+        nested = [rows(inner, f"{prefix}.{key}" if prefix else str(key)) for key, inner in value.items()]
+        return [row for inner in nested for row in inner]
+    listed = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return [(prefix or "value", "not set" if value is None else listed)]

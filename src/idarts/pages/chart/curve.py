@@ -1,0 +1,98 @@
+"""Curves: the data of a chart's lines and of the bands around them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idarts.pages.chart.scale import LARGEST, SMALLEST, Floats
+
+POINTS = 200  # of a thinned curve at most
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line through points, perhaps with a band around it. A value that is not finite is a gap."""
+
+    name: str
+    x: Floats
+    y: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+
+    def drawable(self, log_x: bool, log_y: bool) -> "Curve":
+        """The same curve with NaN for all that axes of these kinds cannot show."""
+        keep = np.isfinite(_tidy(self.x, log_x))
+        x, y = _tidy(self.x, log_x)[keep], _tidy(self.y, log_y)[keep]
+        if self.low is None or self.high is None:
+            return Curve(self.name, x, y)
+        low, high = _tidy(self.low, False)[keep], _tidy(self.high, log_y)[keep]
+        if log_y:
+            low = np.maximum(low, y / 10)  # a band that reaches below zero has to end somewhere
+        return Curve(self.name, x, y, low, high)
+
+    def values(self) -> Floats:
+        """All values that the vertical axis has to hold."""
+        return np.concatenate([part for part in (self.y, self.low, self.high) if part is not None])
+
+    def pieces(self) -> Iterator[NDArray[np.int64]]:
+        """The places of the points between gaps.
+
+        >>> [piece.tolist() for piece in Curve("a", np.arange(4.0), np.array([1, 2, np.nan, 4])).pieces()]
+        [[0, 1], [3]]
+        """
+        there = np.flatnonzero(np.isfinite(self.y))
+        yield from (piece for piece in np.split(there, np.flatnonzero(np.diff(there) > 1) + 1) if piece.size)
+
+    def last(self) -> float:
+        """The last value, NaN if there is none.
+
+        >>> Curve("a", np.arange(3.0), np.array([1, 2, np.nan])).last()
+        2.0
+        """
+        finite = self.y[np.isfinite(self.y)]
+        return float(finite[-1]) if finite.size else float("nan")
+
+
+def thinned(name: str, x: Floats, values: Floats, gaps: bool = True) -> Curve:
+    """A long series as means of neighbours, with a band from their smallest to their largest value.
+
+    Without `gaps`, missing values are skipped: for a series that is measured only now and then.
+
+    >>> curve = thinned("loss", np.arange(1000.0), np.tile([0.0, 1.0], 500))
+    >>> len(curve.x), set(curve.y.tolist()), set(curve.high.tolist())
+    (200, {0.4, 0.6}, {1.0})
+    """
+    if not gaps:
+        x, values = x[np.isfinite(values)], values[np.isfinite(values)]
+    parts = [np.flatnonzero(np.isfinite(values[part])) + part[0] for part in _parts(len(x))]
+    low, mean, high = (
+        np.array([float(summary(values[part])) if part.size else np.nan for part in parts])
+        for summary in (np.min, np.mean, np.max)
+    )
+    return Curve(name, np.array([x[part].mean() for part in _parts(len(x))]), mean, low, high)
+
+
+def banded(name: str, x: Floats, values: Floats) -> Curve:
+    """The mean over the first axis (seeds) with a band of one standard deviation.
+
+    >>> banded("a", np.array([0.0]), np.array([[1.0], [3.0]])).y.tolist()
+    [2.0]
+    """
+    mean = values.mean(axis=0)
+    if len(values) == 1:
+        return Curve(name, x, mean)
+    deviation = values.std(axis=0, ddof=1)
+    return Curve(name, x, mean, mean - deviation, mean + deviation)
+
+
+def _parts(count: int) -> list[NDArray[np.int64]]:
+    return [part for part in np.array_split(np.arange(count), min(count, POINTS) or 1) if part.size]
+
+
+def _tidy(values: Floats, log: bool) -> Floats:
+    """NaN for what cannot be drawn; numbers too small to divide by are 0."""
+    values = np.where(np.abs(values) < LARGEST, values, np.nan).astype(float)
+    values = np.where(np.abs(values) < SMALLEST, 0.0, values)
+    return np.where(values > 0, values, np.nan) if log else values

@@ -1,0 +1,61 @@
+"""The report of a run: one HTML file that opens offline."""
+
+import shlex
+from pathlib import Path
+
+from idarts.engine.folder import Run, read_run
+from idarts.files import write_whole
+from idarts.pages import search, training
+from idarts.pages.about import rows, total
+from idarts.pages.cell import shown
+from idarts.pages.heat import heat
+from idarts.pages.measures import ALPHA, HYPERGRADIENT, MOST_OTHERS, charts, others
+from idarts.pages.numbers import duration
+from idarts.pages.template import render
+
+REPORT = "report.html"
+
+
+def write_report(run: Path, output: Path | None = None) -> Path:
+    """Write a run's report, as `report.html` into the run folder or to a file of your choice.
+
+    >>> import json, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "config.json").write_text(json.dumps({"space": "nas-bench-201", "method": "idarts"}))
+    ...     _ = Path(folder, "metrics.jsonl").write_text(json.dumps({"number": 1, "train_loss": 2.3}))
+    ...     write_report(Path(folder)).name
+    'report.html'
+    """
+    content = page(read_run(run)).encode()
+    target = output or run / REPORT
+    write_whole(target, content)
+    return target
+
+
+def page(run: Run) -> str:
+    """The report as one HTML text; a section is there only if the run has logged its data.
+
+    >>> "in progress" in page(Run(Path("run"), {"space": "darts"}, [{"number": 1, "train_loss": 2.3}]))
+    True
+    """
+    architecture, result = run.architecture(), run.result or {}
+    cell = shown(architecture)
+    about = training.about(run) if run.trains else search.about(run, architecture, cell)
+    spent, own = duration(total(run, "seconds")), others(run)
+    return render(
+        "run.html.j2",
+        about=about,
+        finished=run.result is not None,
+        cell=cell,
+        tiles=[*about.tiles, ("time", spent)],
+        heat=heat(run),
+        alpha=charts(run, ALPHA),
+        hypergradient=charts(run, HYPERGRADIENT),
+        others=charts(run, own[:MOST_OTHERS]),
+        left_out=len(own[MOST_OTHERS:]),
+        costs=[("time so far" if run.result is None else "time", spent), *about.costs],
+        commands=[*about.commands, ("Write this page again", f"idarts report {shlex.quote(str(run.folder))}")],
+        settings=rows(run.config),
+        data=rows(result.get("data", {})),
+        environment=[*rows(result.get("versions", {})), *rows({key: result[key] for key in result if key == "device"})],
+    )

@@ -1,0 +1,105 @@
+"""What the report of a search says: where it stands, what it costs, and what to do with its architecture."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from idarts.arch import Architecture
+from idarts.engine.folder import Run, as_float
+from idarts.pages.about import About, finished_share, tested_accuracy, total
+from idarts.pages.cell import Shown
+from idarts.pages.measures import SEARCH, charts
+from idarts.pages.notes import notes
+from idarts.pages.numbers import duration, number, percent
+
+_RECENT = 10  # rounds: the accuracy of a single batch says little
+
+
+def about(run: Run, architecture: Architecture | str | None, shown: Shown) -> About:
+    """The words, tiles, notes, charts and commands of a search's report.
+
+    >>> from pathlib import Path
+    >>> made = about(Run(Path("run"), {"rounds": 9}, [{"number": 1, "valid_accuracy": 0.5}]), None, Shown())
+    >>> made.state, made.tiles
+    ('Search in progress', [('rounds', '1 of 9'), ('validation accuracy, last round', '50.0 %')])
+    """
+    finished, result = run.result is not None, run.result or {}
+    data = _data_name(run.config.get("data", "own data"))
+    by = f" by {run.config['method']}" if "method" in run.config else ""
+    return About(
+        state="Search finished" if finished else "Search in progress",
+        heading=str(run.config.get("space", "own space")),
+        subtitle=f"searched{by} on {data}",
+        architecture_title="The final architecture" if finished else "The current architecture",
+        tiles=list(_tiles(run)),
+        notes=notes(run, architecture),
+        progress=charts(run, SEARCH),
+        costs=list(_costs(run)),
+        commands=list(_commands(run, architecture, shown.text or "")),
+        trials=_trials(result),
+        argmax=result.get("argmax"),
+    )
+
+
+def _tiles(run: Run) -> Iterator[tuple[str, str]]:
+    done, planned = finished_share(run)
+    yield "rounds", f"{done:,}" if planned is None else f"{done:,} of {planned:,}"
+    if (test := tested_accuracy(run)) is not None:
+        yield "test accuracy", percent(test)
+    whose = " of the supernet" if run.alphas() else ""
+    for name, key, text in (("accuracy", "valid_accuracy", percent), ("loss", "valid_loss", number)):
+        values = run.series(key)[-_RECENT:]
+        finite = values[np.isfinite(values)]
+        if finite.size:
+            over = "last round" if finite.size == 1 else f"mean of the last {finite.size} rounds"
+            yield f"validation {name}{whose}, {over}", text(float(finite.mean()))
+            break
+    if np.isfinite(evaluations := total(run, "gradient_evaluations")):
+        yield "gradient evaluations", f"{evaluations:,.0f}"
+
+
+def _costs(run: Run) -> Iterator[tuple[str, str]]:
+    (done, planned), seconds = finished_share(run), total(run, "seconds")
+    if seconds > 0:
+        yield "rounds per second", number(done / seconds)
+        if run.result is None and planned is not None and planned > done:
+            yield "time left at this pace", duration((planned - done) * seconds / done)
+    if np.isfinite(evaluations := total(run, "gradient_evaluations")):
+        yield "gradient evaluations", f"{evaluations:,.0f}"
+        yield "gradient evaluations per round", number(evaluations / done)
+        if seconds > 0:
+            yield "gradient evaluations per second", number(evaluations / seconds)
+
+
+def _commands(run: Run, architecture: Architecture | str | None, text: str) -> Iterator[tuple[str, str]]:
+    folder = shlex.quote(str(run.folder))
+    if run.result is None:
+        yield "Resume the search from its last checkpoint", f"idarts search --resume --out {folder}"
+    if isinstance(architecture, Architecture) and architecture.cells:
+        what = folder if run.result is not None else shlex.quote(text)
+        data = shlex.quote(_data_name(run.config.get("data", "DATA")))
+        yield "Train it from scratch", f"idarts train {what} --data {data}"
+        yield "Count the cell’s parameters and multiply-adds", f"idarts arch show {what}"
+        yield "Draw it for a paper", f"idarts arch draw {what} -o cell.svg"
+        yield "Write it as JSON for other programs", f"idarts arch convert {what} --to json"
+
+
+def _trials(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Candidates and their loss each time that they were trained, those that were trained longest first.
+
+    >>> _trials({"trials": [{"architecture": name, "steps": 8, "loss": 2.5} for name in "ab"]})
+    [('a', '2.500 after 8 steps'), ('b', '2.500 after 8 steps')]
+    """
+    trials: dict[str, list[tuple[float, str]]] = {}
+    for trial in result.get("trials") or []:
+        loss, steps = as_float(trial["loss"]), f"after {trial['steps']} steps"
+        shown = (loss, f"{loss:.3f} {steps}") if np.isfinite(loss) else (np.inf, f"not finite {steps}")
+        trials.setdefault(trial["architecture"], []).append(shown)
+    longest = sorted(trials.items(), key=lambda item: (-len(item[1]), item[1][-1][0]))
+    return [(name, ", ".join(text for _, text in losses)) for name, losses in longest]
+
+
+def _data_name(data: Any) -> str:
+    return str(data.get("name", "own data")) if isinstance(data, Mapping) else str(data)
