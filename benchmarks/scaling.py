@@ -192,8 +192,8 @@ def precision() -> dict[str, Any]:
     work = begun()
     start = work.a[0].detach().clone()
     rounds = list(work.rounds())
-    net, step = work.net, 0.5 * (rounds[-1].step or 0.1)
-    inner, outer = next(work.train), next(work.valid)
+    net, step = work.net, 0.5 * (rounds[-1].measures["step"] or 0.1)
+    inner, outer = next(work.task.train), next(work.task.valid)
     wide = deepcopy(net).double()
     exact = ours(wide, (inner[0].double(), inner[1]), (outer[0].double(), outer[1]), step)
     bf16, fp16 = torch.bfloat16, torch.float16

@@ -25,8 +25,10 @@ Entry: TypeAlias = dict[str, Any]  # one line of the log
 class Work(Protocol):
     """What runs round by round, with a state that can be saved between rounds: a search, a training."""
 
-    number: int  # of the last round
     on_message: OnMessage  # to be called now and then in a long phase that is not a round; it may raise `Interrupted`
+
+    @property
+    def number(self) -> int: ...  # of the last round
 
     @property
     def healthy(self) -> bool: ...  # False while numbers are not finite: such a state is not saved
@@ -47,6 +49,7 @@ class Job:
     result: Callable[[list[Entry]], dict[str, Any]]  # the whole log → the content of result.json
     kind: str = "search"  # checkpoints of another kind are refused
     facts: dict[str, Any] = field(default_factory=dict)  # written beside the settings
+    upgrade: Callable[[dict[str, Any]], dict[str, Any]] = dict  # settings as older versions wrote them → in today's names
 
 
 class Interrupted(KeyboardInterrupt):
@@ -212,7 +215,7 @@ def _load_checkpoint(job: Job, settings: Any, path: Path) -> None:
     """Load the last checkpoint that can be read, and delete later rounds from the log."""
 
     def read() -> tuple[int, dict[str, Any] | None, list[str]]:
-        _require_same_settings(settings, path)
+        _require_same_settings(settings, job.upgrade(folder.read_config(path)), path)
         latest = checkpoint.latest(path / folder.CHECKPOINTS, job.kind) or (0, None, [])
         folder.drop_rounds(path, after=latest[0])
         return latest
@@ -227,9 +230,9 @@ def _load_checkpoint(job: Job, settings: Any, path: Path) -> None:
         warnings.warn(f"{problem}; resuming from round {number}", UserWarning, stacklevel=2)
 
 
-def _require_same_settings(settings: Any, path: Path) -> None:
+def _require_same_settings(settings: Any, config: dict[str, Any], path: Path) -> None:
     """Refuse changed settings. One that the folder does not have is newer than the run."""
-    before = dotted(folder.read_config(path))
+    before = dotted(config)
     now = dotted(json.loads(json.dumps(asdict(settings))))
     changed = sorted(name for name, value in now.items() if value != before.get(name, value))
     if changed:

@@ -146,7 +146,7 @@ class Search:
         """Prune the options by α, then begin the next stage with a fresh supernet."""
         keep = self.stages[self.stage + 1].keep
         mask = self._full_mask() if not self.mask else self.mask
-        self.mask = mask if keep is None else prune(self.net.alpha, mask, keep)
+        self.mask = mask if keep is None else prune(dict(self.net.alpha.items()), mask, keep)
         self._enter(self.stage + 1)
 
     def _full_mask(self) -> Mask:

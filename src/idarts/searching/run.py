@@ -14,7 +14,7 @@ from idarts.engine.run import Job, Options, run_job
 from idarts.searching.log import Log
 from idarts.searching.loop import Search
 from idarts.searching.prepare import named_parts, prepare
-from idarts.searching.settings import RunConfig
+from idarts.searching.settings import RunConfig, upgrade
 from idarts.searching.task import Task
 from idarts.tables import find
 
@@ -63,7 +63,7 @@ def run_search(
             selected.append(search.select())
             return _result(settings, search, selected[0], log, description)
 
-        return Job(search, Log(search).entry, result, facts={"choices": task.labels})
+        return Job(search, Log(search).entry, result, facts={"choices": task.labels}, upgrade=upgrade)
 
     log = run_job(job, settings, out, **options)
     return SearchResult(selected[0], log, out)

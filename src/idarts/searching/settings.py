@@ -311,4 +311,6 @@ def upgrade(data: dict[str, Any]) -> dict[str, Any]:
             group["method"] = value
         else:
             upgraded[name] = value
+    if upgraded.get("method") == "darts":  # its name means DARTS as its authors wrote it now
+        upgraded["method"] = "darts-one-step"
     return upgraded if samples is None else {**upgraded, "controller": {"samples": samples}}

@@ -22,7 +22,15 @@ class WeightTraining:
 
     def __init__(self, net: Supernet, task: "Task", settings: Config) -> None:
         self.net, self.task = net, task
-        self.sgd = SGD(net.weight_parameters(), settings.weights, settings.precision)
+        weights = settings.weights
+        self.sgd = SGD(
+            net.weight_parameters(),
+            momentum=weights.momentum,
+            nesterov=weights.nesterov,
+            decay=weights.decay,
+            clip=weights.clip,
+            precision=settings.precision,
+        )
 
     def step(self, mixtures: Mapping[str, Mixture], rate: float) -> Tensor:
         """One step; loss and accuracy of its batch."""

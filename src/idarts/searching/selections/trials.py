@@ -18,7 +18,6 @@ from idarts.engine.schedules import learning_rate
 from idarts.engine.sgd import SGD
 from idarts.searching.judge import FORWARD_COST, Batch, Judge
 from idarts.searching.registries import SELECTIONS
-from idarts.searching.settings import Weights
 from idarts.searching.strategy import Selected, Tried
 from idarts.searching.streams import replay
 
@@ -80,8 +79,7 @@ class Trial:
         with torch.random.fork_rng():
             torch.manual_seed(self.seed + steps)
             net = self.network(architecture).train()
-        settings = Weights(rate=self.rate, momentum=0.9, nesterov=True, decay=5e-4)
-        sgd = SGD(net.parameters(), settings, guard=False)
+        sgd = SGD(net.parameters(), momentum=0.9, nesterov=True, decay=5e-4)
         for step, (inputs, targets) in zip(range(steps), self.train(), strict=False):
             loss = self.loss(net(inputs), targets)
             rate = learning_rate(self.rate, 0.0, step, steps)
