@@ -33,8 +33,8 @@ from idarts.errors import DivergenceWarning
 from idarts.hypergrad import Neumann, hypergradient, lift
 from idarts.searching import Config, Round, Search, config
 from idarts.searching.logbook import Logbook
-from idarts.spaces import Macro
-from idarts.spaces.nas_bench_201_supernet import NasBench201Supernet
+from idarts.spaces import Skeleton
+from idarts.spaces.nas_bench_201.supernet import NasBench201Supernet
 from measure import fastest, peak_bytes
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "spaces"))
@@ -150,23 +150,23 @@ class PublishedSearch:
 class Bench:
     """The searches, all from the same weights, on the same random images."""
 
-    def __init__(self, macro: Macro) -> None:
+    def __init__(self, skeleton: Skeleton) -> None:
         pixels, labels = torch.randint(256, (IMAGES, 32, 32, 3), dtype=torch.uint8), torch.randint(10, (IMAGES,))
         whole = load((pixels.numpy(), labels), hold_out=0).train
         assert isinstance(whole, Images)
         self.parts = split(whole, 0.5)
         explicit = config(rounds=10_000, hypergradient={"step": STEP, "curvature": "hessian"})
         torch.manual_seed(0)
-        start = NasBench201Supernet(macro).state_dict()
+        start = NasBench201Supernet(skeleton).state_dict()
         self.ours: dict[str, Search] = {}
         for name, settings in ((HESSIAN, explicit), (DEFAULT, config(rounds=10_000))):
-            net = NasBench201Supernet(macro)
+            net = NasBench201Supernet(skeleton)
             net.load_state_dict(start)
             inner, outer = (Batches(part, BATCH, seed=i, augment=CIFAR) for i, part in enumerate(self.parts))
             self.ours[name] = Search(net, inner, outer, settings)
         self.published: dict[str, PublishedSearch] = {}
         for name, differences in ((PUBLISHED, False), (DIFFERENCES, True)):
-            plain = plain_201.Plain201(macro)
+            plain = plain_201.Plain201(skeleton)
             plain.load_state_dict(conversion.to_plain(start, plain.state_dict(), plain_201.place))
             self.published[name] = PublishedSearch(plain, *self.parts, explicit, differences)
 
@@ -278,8 +278,8 @@ def main() -> None:
     torch.manual_seed(0)
     # On random labels the Hessian is indefinite, so that the series may grow: known, and no matter for the time.
     warnings.simplefilter("ignore", DivergenceWarning)
-    agreement = Bench(Macro(1, 4, 10, 32)).agreement()  # a matter of mathematics, not of size
-    bench = Bench(Macro(1 if args.small else 5, 16, 10, 32))
+    agreement = Bench(Skeleton(1, 4, 10, 32)).agreement()  # a matter of mathematics, not of size
+    bench = Bench(Skeleton(1 if args.small else 5, 16, 10, 32))
     setting = {"T": T, "K": K, "step": STEP, "batch": BATCH, "small": args.small, "threads": args.threads}
     results: dict[str, Any] = {"setting": setting, "torch": torch.__version__, "agreement": agreement}
 

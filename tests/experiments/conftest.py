@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from idarts.arch import nas_bench_1shot1, nas_bench_101
 from idarts.experiments.paper import along
+from idarts.spaces import nas_bench_1shot1, nas_bench_101
 from idarts.tables.columns import write_columns
 from idarts.tables.table_201 import ACCURACIES, COUNTS, DATASETS, SECONDS
 

@@ -9,8 +9,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 import idarts
-from idarts.arch import Architecture, nas_bench_201, parse
-from idarts.arch.rules import NAS_BENCH_201_OPS as OPS
+from idarts.arch import Architecture, parse
 from idarts.data import Batches, load, split
 from idarts.pages import write_report
 from idarts.searching import METHODS, Search, config
@@ -19,7 +18,8 @@ from idarts.searching.relaxations import relaxed
 from idarts.searching.selection import Judge, best_of, by_perturbation, drawn, largest
 from idarts.searching.settings import Selection
 from idarts.searching.trials import Trial, by_trials, neighbours
-from idarts.spaces import Choice, ChoiceSupernet, space
+from idarts.spaces import Choice, ChoiceSupernet, nas_bench_201, space
+from idarts.spaces.nas_bench_201 import OPS
 from idarts.spaces.relaxation import Gumbel, Without, softmax
 
 
@@ -31,7 +31,7 @@ def parts():
 def supernet(name="nas-bench-201"):
     torch.manual_seed(3)
     found = space(name)
-    return found.supernet(found.macro.changed(depth=3 if name == "darts" else 1, channels=4), in_channels=1)
+    return found.supernet(found.skeleton.changed(depth=3 if name == "darts" else 1, channels=4), in_channels=1)
 
 
 def begin(parts, method="idarts", name="nas-bench-201", **changes):

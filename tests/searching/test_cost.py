@@ -7,16 +7,15 @@ import pytest
 import torch
 from torch import nn
 
-from idarts.arch import nas_bench_201
-from idarts.arch.rules import NAS_BENCH_201_OPS as OPS
 from idarts.data import Batches, load, split
 from idarts.errors import InputError
 from idarts.searching import Search, config
 from idarts.searching.cost import Budget, budget, measure_latency
-from idarts.searching.prices import prices
 from idarts.searching.run import RunConfig, run
 from idarts.searching.settings import Cost, Selection
-from idarts.spaces import Choice, ChoiceSupernet, Macro, count, count_module, derive, space
+from idarts.spaces import Choice, ChoiceSupernet, Skeleton, count, count_module, derive, nas_bench_201, space
+from idarts.spaces.nas_bench_201 import OPS
+from idarts.spaces.prices import prices
 
 CELLS = list(product(range(5), repeat=6))
 PARAMETERS = {"base": 73306, "nor_conv_1x1": 28000, "nor_conv_3x3": 243040}  # of the benchmark's table
@@ -31,7 +30,7 @@ def parts():
 def supernet(name="nas-bench-201", scale=0.0):
     torch.manual_seed(3)
     found = space(name)
-    net = found.supernet(found.macro.changed(depth=3 if name == "darts" else 1, channels=4), in_channels=1)
+    net = found.supernet(found.skeleton.changed(depth=3 if name == "darts" else 1, channels=4), in_channels=1)
     for alpha in net.alpha.values():
         nn.init.normal_(alpha, std=scale or 1e-3)
     return net
@@ -44,7 +43,7 @@ def table_cost(cell, numbers):
 @pytest.mark.parametrize(("kind", "numbers"), [("parameters", PARAMETERS), ("multiply_adds", MULTIPLY_ADDS)])
 def test_expectation_is_that_of_all_cells(kind, numbers):
     net = supernet(scale=1.0).double()
-    found = Budget(net, prices(net, Cost(kind)), Cost(kind, target=4e5))
+    found = Budget(net, prices(net, kind), Cost(kind, target=4e5))
     logs = net.alpha["cell"].detach().log_softmax(1)
     cells = torch.tensor(CELLS)
     probability = sum(logs[edge, cells[:, edge]] for edge in range(6)).exp()
@@ -54,7 +53,7 @@ def test_expectation_is_that_of_all_cells(kind, numbers):
 
 def test_gradient_by_finite_differences():
     net = supernet(scale=1.0).double()
-    found = Budget(net, prices(net, Cost("parameters")), Cost("parameters", target=4e5, weight=0.7))
+    found = Budget(net, prices(net, "parameters"), Cost("parameters", target=4e5, weight=0.7))
     alpha = net.alpha["cell"]
     alpha.grad = torch.ones_like(alpha)
     found.add_gradient(0.4)
@@ -71,7 +70,7 @@ def test_gradient_by_finite_differences():
 @pytest.mark.parametrize("target", [129_306, 372_346, 900_000])
 def test_pick_is_the_most_probable_of_all_that_will_do(target):
     net = supernet(scale=1.0)
-    found = Budget(net, prices(net, Cost("parameters")), Cost("parameters", target=target))
+    found = Budget(net, prices(net, "parameters"), Cost("parameters", target=target))
     logs = net.alpha["cell"].detach().log_softmax(1).tolist()
     inside = [cell for cell in CELLS if abs(table_cost(cell, PARAMETERS) / target - 1) <= 0.05]
     best = max(inside, key=lambda cell: sum(logs[edge][column] for edge, column in enumerate(cell)))
@@ -85,7 +84,7 @@ def test_pick_is_the_most_probable_of_all_that_will_do(target):
 def test_none_is_never_taken_where_it_must_not_be():
     net = supernet()
     net.alpha["cell"].data[:, 0] = 5.0
-    found = Budget(net, prices(net, Cost("parameters")), Cost("parameters", target=372_346), none=False)
+    found = Budget(net, prices(net, "parameters"), Cost("parameters", target=372_346), none=False)
     assert "none" not in nas_bench_201.to_ops(found.pick(net, Selection()))
     assert found.expected().item() == pytest.approx(73306 + 6 * (28000 + 243040) / 4, rel=1e-3)
 
@@ -131,7 +130,7 @@ def test_what_is_drawn_keeps_to_the_budget(parts, method):
 
 def test_darts_sums_to_what_is_counted():
     net = supernet("darts", scale=1.0)
-    found = Budget(net, prices(net, Cost("parameters")), Cost("parameters", target=3_000_000))
+    found = Budget(net, prices(net, "parameters"), Cost("parameters", target=3_000_000))
     architecture = found.pick(net, Selection())
     edges = {name: [(e.source, e.target) for e in cell.edges] for name, cell in net.architecture().cells.items()}
     kept = {name: [(e.source, e.target) for e in cell.edges] for name, cell in architecture.cells.items()}
@@ -152,17 +151,17 @@ def test_choices_sum_to_what_is_counted():
 
 
 def test_latency_from_a_file(tmp_path):
-    table = measure_latency(Macro(depth=2, channels=4, classes=10, image=8), seconds=0)
+    table = measure_latency("nas-bench-201", Skeleton(depth=2, channels=4, classes=10, image=8), seconds=0)
     assert all(len(times) == 3 for times in table["ops"].values())
     assert table["ops"]["nor_conv_3x3"][0] > 0
     table |= {"base": 1.0, "ops": {op: [0.5 * number, 0.0, 0.25 * number] for number, op in enumerate(OPS)}}
     path = tmp_path / "latency.json"
     path.write_text(json.dumps(table))
-    found = prices(supernet(), Cost("latency", target=5, table=str(path)))
+    found = prices(supernet(), "latency", table=str(path))
     assert (found.base, found.options["cell"][3]) == (1.0, [0.0, 1.5, 3.0, 4.5, 6.0])
     path.write_text("{}")
     with pytest.raises(InputError, match="is no table of"):
-        prices(supernet(), Cost("latency", target=5, table=str(path)))
+        prices(supernet(), "latency", table=str(path))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +173,7 @@ def test_latency_from_a_file(tmp_path):
         ({"kind": "latency", "target": 5}, "cost.table names no file"),
         ({"kind": "latency", "target": 5, "table": "nowhere.json"}, "nowhere.json cannot be read"),
         ({"kind": "parameters", "target": 4e5, "tolerance": 0}, "cost.tolerance is 0, expected a positive number"),
-        ({"kind": "parameters", "target": 4e5, "skeleton": "mnist"}, "unknown macro 'mnist'"),
+        ({"kind": "parameters", "target": 4e5, "skeleton": "mnist"}, "unknown skeleton 'mnist'"),
     ],
 )
 def test_what_is_refused(changes, message):
@@ -194,5 +193,5 @@ def test_spaces_and_methods_that_are_refused():
 
 
 def test_the_skeleton_is_the_one_that_is_named():
-    found = prices(supernet(), Cost("parameters", skeleton="cifar100"))
+    found = prices(supernet(), "parameters", "cifar100")
     assert found.base == 73306 + 65 * 90

@@ -22,7 +22,7 @@ def parts():
 def begin(parts, method="idarts", **changes):
     torch.manual_seed(3)
     found = space("nas-bench-201")
-    net = found.supernet(found.macro.changed(depth=1, channels=4), in_channels=1)
+    net = found.supernet(found.skeleton.changed(depth=1, channels=4), in_channels=1)
     train, valid = (Batches(part, 16, seed=seed) for seed, part in enumerate(parts))
     return Search(net, train, valid, config(method, **changes))
 

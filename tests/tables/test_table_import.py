@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from idarts.arch import nas_bench_1shot1, nas_bench_101, parse
+from idarts.arch import parse
 from idarts.errors import InputError
+from idarts.spaces import nas_bench_1shot1, nas_bench_101
 from idarts.tables import find, import_table, table
 from idarts.tables.columns import write_columns
 from idarts.tables.parquet import _NAMES_201

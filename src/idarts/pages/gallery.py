@@ -4,8 +4,9 @@ import re
 from html import escape
 from pathlib import Path
 
-from idarts.arch.drawing import FAMILIES, render
+from idarts.arch.drawing import render
 from idarts.arch.registry import Entry, entry, names
+from idarts.arch.style import FAMILIES
 from idarts.errors import InputError
 from idarts.files import write_whole
 

@@ -78,7 +78,7 @@ def heat(run: Run) -> Heat | None:
     numbers = known[0][0], known[-1][0]
     groups: dict[str, list[Decision]] = {}
     for name, found in weights.items():
-        groups.setdefault(title(name), []).extend(_decisions(run, name, found, span, numbers))
+        groups.setdefault(title(run.config, name), []).extend(_decisions(run, name, found, span, numbers))
     return Heat(
         [Group(heading, decisions) for heading, decisions in groups.items()],
         *numbers,

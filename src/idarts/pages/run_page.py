@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from idarts.arch import Architecture, darts, nas_bench_201, to_json
+from idarts.arch import Architecture, as_text
 from idarts.arch.drawing import render
 from idarts.errors import InputError
 from idarts.files import write_whole
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 REPORT = "report.html"
 _RECENT = 10  # rounds: that of a single batch says little
-_TEXTS = {nas_bench_201.SPACE: nas_bench_201.to_string, darts.SPACE: darts.to_text}  # others are written as JSON
 
 
 def write_report(run: Path, output: Path | None = None) -> Path:
@@ -101,9 +100,7 @@ def cell_text(found: Architecture | str | None) -> str | None:
     >>> cell_text(parse("nas-bench-201:0"))[:16]
     '|avg_pool_3x3~0|'
     """
-    if not isinstance(found, Architecture):
-        return found
-    return _TEXTS.get(found.space, to_json)(found)
+    return as_text(found) if isinstance(found, Architecture) else found
 
 
 @cache

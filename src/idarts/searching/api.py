@@ -100,10 +100,10 @@ def _net(what: "str | nn.Module", parts: tuple[Any, Any], config: RunConfig) -> 
     found = space(what)
     channels, height, _ = parts[0].shape
     classes = max(int(part.labels.max()) for part in parts) + 1
-    macro = found.macro.changed(depth=config.depth, channels=config.channels, classes=classes, image=height)
+    macro = found.skeleton.changed(depth=config.depth, channels=config.channels, classes=classes, image=height)
     net = found.supernet(macro, in_channels=channels, relaxation=RELAXATIONS[config.relaxation](0.0))
     device = device_named(config.device)
-    return net.to(device), builder(macro, found.macro.depth, channels, device)
+    return net.to(device), builder(macro, found.skeleton.depth, channels, device)
 
 
 def _parts(what: "str | nn.Module", train: Data, valid: Data, config: RunConfig) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ class Controller(nn.Module):
 
     >>> from idarts.spaces import space
     >>> found = space("nas-bench-201")
-    >>> controller = Controller(found.supernet(found.macro.changed(depth=1, channels=4)))
+    >>> controller = Controller(found.supernet(found.skeleton.changed(depth=1, channels=4)))
     >>> choices, log_likelihood, entropy, _ = controller.draw()
     >>> len(choices["cell"]), bool(log_likelihood < 0)
     (6, True)

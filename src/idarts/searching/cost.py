@@ -22,10 +22,10 @@ from torch import Tensor
 
 from idarts.arch import Architecture
 from idarts.errors import InputError
-from idarts.searching.prices import UNITS, Prices, measure_latency, prices
 from idarts.searching.selection import largest
 from idarts.searching.settings import Config, Cost, Selection
 from idarts.spaces import Supernet
+from idarts.spaces.prices import UNITS, Prices, measure_latency, prices
 
 __all__ = ["Budget", "budget", "measure_latency"]
 
@@ -40,8 +40,8 @@ class Budget:
 
     >>> from idarts.spaces import space
     >>> found = space("nas-bench-201")
-    >>> net = found.supernet(found.macro.changed(depth=1, channels=4))
-    >>> limit = Budget(net, prices(net, Cost("parameters")), Cost("parameters", target=560_000))
+    >>> net = found.supernet(found.skeleton.changed(depth=1, channels=4))
+    >>> limit = Budget(net, prices(net, "parameters"), Cost("parameters", target=560_000))
     >>> _ = torch.nn.init.zeros_(net.alpha["cell"])
     >>> round(limit.expected().item())  # 73,306 and 6 · (28,000 + 243,040) / 5
     398554
@@ -175,7 +175,7 @@ def budget(net: Supernet, settings: Config, batch: Callable[[], Any]) -> Budget 
     >>> from idarts.searching import config
     >>> from idarts.spaces import space
     >>> found = space("nas-bench-201")
-    >>> net = found.supernet(found.macro.changed(depth=1, channels=4))
+    >>> net = found.supernet(found.skeleton.changed(depth=1, channels=4))
     >>> budget(net, config(cost={"kind": "parameters", "target": 2_000_000}), lambda: None)
     Traceback (most recent call last):
     idarts.errors.InputError: cost.target is 2,000,000 parameters, and no architecture comes within 5 %: \
@@ -188,7 +188,7 @@ the nearest has 1,531,546; change cost.target or cost.tolerance
         raise InputError("cost needs α, and a controller draws without it; use another method than enas")
     if wanted.target is None:
         raise InputError(f"cost.target is not given, expected the {UNITS[wanted.kind]} to aim at")
-    found = Budget(net, prices(net, wanted, batch), wanted, settings.none and settings.selection.none)
+    found = Budget(net, _prices(net, wanted, batch), wanted, settings.none and settings.selection.none)
     nearest = found.cost(found.pick(net, settings.selection))
     if abs(nearest - wanted.target) > wanted.tolerance * wanted.target:
         raise InputError(
@@ -196,3 +196,7 @@ the nearest has 1,531,546; change cost.target or cost.tolerance
             f"{100 * wanted.tolerance:g} %: the nearest has {nearest:,.10g}; change cost.target or cost.tolerance"
         )
     return found
+
+
+def _prices(net: Supernet, wanted: Cost, batch: Callable[[], Any]) -> Prices:
+    return prices(net, wanted.kind, wanted.skeleton, table=wanted.table, batch=batch)

@@ -53,7 +53,7 @@ class Search:
     >>> from idarts.spaces import space
     >>> data, found = load("digits"), space("nas-bench-201")
     >>> train, valid = split(data.train, 0.5, seed=0)
-    >>> net = found.supernet(found.macro.changed(depth=1, channels=4), in_channels=1)
+    >>> net = found.supernet(found.skeleton.changed(depth=1, channels=4), in_channels=1)
     >>> search = Search(net, Batches(train, 16), Batches(valid, 16), config(rounds=2))
     >>> [round.number for round in search.rounds()]
     [1, 2]

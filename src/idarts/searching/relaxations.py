@@ -30,7 +30,7 @@ def relaxed(net: Supernet, settings: Config, name: Relaxed | None, used: float) 
     >>> from idarts.searching.settings import Config
     >>> from idarts.spaces import space
     >>> found = space("nas-bench-201")
-    >>> net = found.supernet(found.macro.changed(depth=1, channels=4))
+    >>> net = found.supernet(found.skeleton.changed(depth=1, channels=4))
     >>> relaxed(net, Config(), "gumbel", used=1.0)
     Gumbel(temperature=0.0999...)
     """

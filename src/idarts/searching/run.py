@@ -23,7 +23,7 @@ from idarts.searching.relaxations import RELAXATIONS
 from idarts.searching.selecting import require_selectable
 from idarts.searching.settings import Config
 from idarts.searching.trials import Build
-from idarts.spaces import ChoiceSupernet, Macro, network, space
+from idarts.spaces import ChoiceSupernet, Skeleton, network, space
 from idarts.spaces.supernet import channels_last
 from idarts.tables import find
 
@@ -116,7 +116,7 @@ def _prepare(settings: RunConfig) -> tuple[Search, dict[str, Any]]:
     train, valid = _parts(data, settings)
     channels, height, _ = data.train.shape
     found = space(settings.space)
-    macro = found.macro.changed(
+    macro = found.skeleton.changed(
         depth=settings.depth, channels=settings.channels, classes=len(data.classes), image=height
     )
     relaxation = RELAXATIONS[settings.relaxation](0.0)  # partial channels are built in
@@ -128,7 +128,7 @@ def _prepare(settings: RunConfig) -> tuple[Search, dict[str, Any]]:
         for which, part in enumerate((train, valid))
     )
     search = Search(net, inner, outer, settings)
-    search.build = builder(macro, found.macro.depth, channels, device)
+    search.build = builder(macro, found.skeleton.depth, channels, device)
     return search, data.describe(search=train, valid=valid)
 
 
@@ -141,7 +141,7 @@ def _parts(data: ImageData, settings: RunConfig) -> tuple[Part, Part]:
     return split(data.train, 1 - (settings.valid or 0.5), seed=settings.seed)
 
 
-def builder(macro: Macro, depth: int, in_channels: int, device: torch.device) -> Build:
+def builder(macro: Skeleton, depth: int, in_channels: int, device: torch.device) -> Build:
     """Networks as the supernet is, but as deep as the space's own, from architectures."""
 
     def build(architecture: Architecture) -> nn.Module:

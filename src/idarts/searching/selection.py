@@ -24,7 +24,7 @@ def largest(net: Supernet, rule: Selection, alphas: Mapping[str, Tensor] | None 
 
     >>> from idarts.spaces import space
     >>> found = space("nas-bench-201")
-    >>> net = found.supernet(found.macro.changed(depth=1, channels=4))
+    >>> net = found.supernet(found.skeleton.changed(depth=1, channels=4))
     >>> alphas = {"cell": torch.tensor([[3.0, 0.0, 0.0, 2.0, 0.0]] * 6)}
     >>> [largest(net, Selection(none=none), alphas).cell.edges[0].op for none in (True, False)]
     ['none', 'nor_conv_3x3']

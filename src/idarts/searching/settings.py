@@ -129,7 +129,7 @@ class Cost:
     skeleton: str | None = None
     """skeleton of the final network: a published one of the space, else its first"""
     table: str | None = None
-    """JSON file of latencies, of `idarts.searching.cost.measure_latency`"""
+    """JSON file of latencies, of `idarts.spaces.measure_latency`"""
 
     def __post_init__(self) -> None:
         unused = {"none": ("target", "tolerance", "weight", "skeleton", "table"), "latency": ("skeleton",)}

@@ -27,7 +27,7 @@ def neighbours(net: Supernet, rule: Selection, pick: Pick = largest) -> list[Arc
 
     >>> from idarts.spaces import space
     >>> found = space("nas-bench-201")
-    >>> net = found.supernet(found.macro.changed(depth=1, channels=4))
+    >>> net = found.supernet(found.skeleton.changed(depth=1, channels=4))
     >>> len(neighbours(net, Selection(none=False)))  # itself, and three others on each of six edges
     19
     """

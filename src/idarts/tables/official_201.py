@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idarts.arch import nas_bench_201
 from idarts.errors import InputError
+from idarts.spaces import nas_bench_201
 from idarts.tables import table_201
 from idarts.tables.pickles import Progress, read_pickle
 

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idarts.arch import nas_bench_201
-from idarts.arch.rules import NAS_BENCH_101_VERTICES
 from idarts.errors import InputError
+from idarts.spaces import nas_bench_101, nas_bench_201
 from idarts.tables import table_101, table_201
 
 _NAMES_201 = {
@@ -124,7 +123,7 @@ def _read_101(table: Any, file: Path) -> dict[str, NDArray[Any]]:
         raise InputError(f"{file}: test_acc_108ep_mean has no known value; get the table again")
     _warn_of_missing(len(test), table_101.SIZE, file)
     halves = _halves(table["hash"].to_pylist(), file)
-    vertices = _numbers(table, "n_vertices", file, np.uint8, NAS_BENCH_101_VERTICES, low=2)
+    vertices = _numbers(table, "n_vertices", file, np.uint8, nas_bench_101.VERTICES, low=2)
     flags = [_numbers(table, f"in_1shot1_ss{number}", file, np.uint8, 1) for number in (1, 2, 3)]
     columns = {
         "hash_high": halves[:, 0].astype("<u8"),

@@ -13,14 +13,14 @@ from torch import nn
 
 from idarts import engine
 from idarts._version import __version__
-from idarts.arch import Architecture, as_text, parse, to_data
+from idarts.arch import Architecture, as_text, parse, space_of, to_data
 from idarts.data import Augment, Batches, ImageData, load, split
 from idarts.data.record import take
 from idarts.engine import Job, Options, device_named, named
 from idarts.engine.ranks import on_first, rank, share, world
 from idarts.engine.settings import change
 from idarts.errors import InputError, require_known
-from idarts.spaces import Choice, ChoiceSupernet, Macro, count, derive, network
+from idarts.spaces import Choice, ChoiceSupernet, Skeleton, count, derive, network
 from idarts.spaces.networks import resolve
 from idarts.training.loop import Round, Training, loss_and_accuracy
 from idarts.training.presets import PRESETS
@@ -45,7 +45,7 @@ class _Subject:
 
     net: nn.Module
     architecture: Architecture
-    macro: Macro | None  # none for a module of one's own
+    macro: Skeleton | None  # none for a module of one's own
 
 
 def train(
@@ -153,9 +153,10 @@ def _subject(what: Any, data: ImageData, settings: TrainConfig) -> _Subject:
     found = parse(what)
     sizes = {"depth": settings.depth, "channels": settings.channels}
     macro = resolve(found, settings.skeleton, classes=len(data.classes), image=height, **sizes)
-    if found.space != "darts" and (settings.auxiliary or settings.drop_path):
+    space = space_of(found)
+    if (settings.auxiliary and not space.has_auxiliary) or (settings.drop_path and not space.has_drop_path):
         raise InputError(
-            f"a network of {found.space} has no auxiliary head and no drop-path; give --auxiliary 0 --drop-path 0"
+            f"a network of {found.space} has no auxiliary head or no drop-path; give --auxiliary 0 --drop-path 0"
         )
     net = network(found, macro, in_channels=channels, auxiliary=settings.auxiliary > 0)
     _warn_of_cost(found, macro, channels, settings)
@@ -192,7 +193,7 @@ def _require_parts(net: nn.Module, settings: TrainConfig) -> None:
             raise InputError(f"{name} is {getattr(settings, name)}, but the module has no {name}; leave it at 0")
 
 
-def _warn_of_cost(found: Architecture, macro: Macro, channels: int, settings: TrainConfig) -> None:
+def _warn_of_cost(found: Architecture, macro: Skeleton, channels: int, settings: TrainConfig) -> None:
     if settings.multiply_adds is None:
         return
     millions = count(found, macro, in_channels=channels).multiply_adds["conv+fc"] / 1e6
