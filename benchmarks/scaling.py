@@ -44,7 +44,7 @@ def begun(mode: str = "synchronised", rounds: int = 10, image: int = 8, **more: 
     """A small supernet on the digits, enlarged, a piece of every batch for each rank."""
     torch.manual_seed(0)
     found = space("nas-bench-201")
-    net = found.supernet(found.macro.changed(depth=1, channels=8, classes=10, image=image), in_channels=1)
+    net = found.supernet(found.skeleton.changed(depth=1, channels=8, classes=10, image=image), in_channels=1)
     digits = load("digits").train
     assert isinstance(digits, Images)
     large = digits.images.repeat_interleave(image // 8, dim=2).repeat_interleave(image // 8, dim=3)
@@ -149,7 +149,7 @@ def model() -> list[dict[str, Any]]:
     computing = (T + 2 + (K + 1) * 4 / 3) * GRADIENT  # of α: two gradients, K products and the mixed one
     for name in ("nas-bench-201", "darts"):
         found = space(name)
-        weights = sum(p.numel() for p in found.supernet(found.macro).weight_parameters())
+        weights = sum(p.numel() for p in found.supernet(found.skeleton).weight_parameters())
         for machine in MACHINES:
             times = {mode: communication(machine, mode, weights) for mode in MODES}
             rows.append({"space": name, "weights": weights, "machine": machine.name, **times, "computing": computing})

@@ -32,8 +32,8 @@ from idarts.errors import DivergenceWarning
 from idarts.hypergrad import Neumann, hypergradient, lift
 from idarts.searching import Config, Round, Search, Task, config
 from idarts.searching.log import Log
-from idarts.spaces import Macro
-from idarts.spaces.nas_bench_201_supernet import NasBench201Supernet
+from idarts.spaces import Skeleton
+from idarts.spaces.nas_bench_201.supernet import NasBench201Supernet
 from measure import fastest, peak_bytes
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "spaces"))
@@ -149,7 +149,7 @@ class PublishedSearch:
 class Bench:
     """The searches, all from the same weights, on the same random images."""
 
-    def __init__(self, macro: Macro) -> None:
+    def __init__(self, macro: Skeleton) -> None:
         pixels, labels = torch.randint(256, (IMAGES, 32, 32, 3), dtype=torch.uint8), torch.randint(10, (IMAGES,))
         whole = load((pixels.numpy(), labels), hold_out=0).train
         assert isinstance(whole, Images)
@@ -281,8 +281,8 @@ def main() -> None:
     torch.manual_seed(0)
     # On random labels the Hessian is indefinite, so that the series may grow: known, and no matter for the time.
     warnings.simplefilter("ignore", DivergenceWarning)
-    agreement = Bench(Macro(1, 4, 10, 32)).agreement()  # a matter of mathematics, not of size
-    bench = Bench(Macro(1 if args.small else 5, 16, 10, 32))
+    agreement = Bench(Skeleton(1, 4, 10, 32)).agreement()  # a matter of mathematics, not of size
+    bench = Bench(Skeleton(1 if args.small else 5, 16, 10, 32))
     setting = {"T": T, "K": K, "step": STEP, "batch": BATCH, "small": args.small, "threads": args.threads}
     results: dict[str, Any] = {"setting": setting, "torch": torch.__version__, "agreement": agreement}
 

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
-from idarts.spaces import Macro
-from idarts.spaces.darts_supernet import DartsSupernet
-from idarts.spaces.nas_bench_201_supernet import NasBench201Supernet
+from idarts.spaces import Skeleton
+from idarts.spaces.darts.supernet import DartsSupernet
+from idarts.spaces.nas_bench_201.supernet import NasBench201Supernet
 from measure import Run, fastest, peak_bytes
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "spaces"))
@@ -35,10 +35,10 @@ TARGETS = {"nas-bench-201": 2.0, "darts": 1.8}
 class Setting:
     """A space at the size at which it is measured."""
 
-    macro: Macro
+    skeleton: Skeleton
     batch: int
-    fused: Callable[[Macro], nn.Module]
-    plain: Callable[[Macro], nn.Module]
+    fused: Callable[[Skeleton], nn.Module]
+    plain: Callable[[Skeleton], nn.Module]
     load: Callable[[nn.Module, nn.Module], None]
 
 
@@ -50,8 +50,10 @@ def _by_place(module: Any) -> Callable[[nn.Module, nn.Module], None]:
 
 
 SETTINGS = {
-    "nas-bench-201": Setting(Macro(5, 16, 10, 32), 64, NasBench201Supernet, plain_201.Plain201, _by_place(plain_201)),
-    "darts": Setting(Macro(8, 16, 10, 32), 16, DartsSupernet, plain_darts.PlainDarts, _by_place(plain_darts)),
+    "nas-bench-201": Setting(
+        Skeleton(5, 16, 10, 32), 64, NasBench201Supernet, plain_201.Plain201, _by_place(plain_201)
+    ),
+    "darts": Setting(Skeleton(8, 16, 10, 32), 16, DartsSupernet, plain_darts.PlainDarts, _by_place(plain_darts)),
 }
 
 
@@ -101,10 +103,10 @@ def measure(space: str, rounds: int) -> tuple[list[Row], float]:
     """The rows of one space, and the convolutions' floating-point operations in one gradient."""
     setting = SETTINGS[space]
     torch.manual_seed(0)
-    fused, plain = setting.fused(setting.macro), setting.plain(setting.macro)
+    fused, plain = setting.fused(setting.skeleton), setting.plain(setting.skeleton)
     setting.load(fused, plain)
-    side = setting.macro.image
-    batch = torch.randn(setting.batch, 3, side, side), torch.randint(setting.macro.classes, (setting.batch,))
+    side = setting.skeleton.image
+    batch = torch.randn(setting.batch, 3, side, side), torch.randint(setting.skeleton.classes, (setting.batch,))
     works = {"fused": Work(fused, batch), "plain": Work(plain, batch)}
     torch.testing.assert_close(works["fused"].gradient(), works["plain"].gradient(), rtol=1e-4, atol=1e-5)
     with FlopCounterMode(display=False) as counter:

@@ -13,12 +13,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from idarts.arch import Architecture, nas_bench_201, parse
+from idarts.arch import Architecture, parse
 from idarts.cli.progress import Progress
 from idarts.pages import write_report
-from idarts.searching.run import RunConfig, run
+from idarts.searching import RunConfig, run
 from idarts.searching.settings import Alpha
-from idarts.spaces import count
+from idarts.spaces import count, nas_bench_201
 from idarts.training import train
 
 RESIDUAL = "|nor_conv_3x3~0|+|none~0|nor_conv_3x3~1|+|skip_connect~0|none~1|skip_connect~2|"

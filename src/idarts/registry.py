@@ -28,8 +28,9 @@ class Registry(Generic[Part]):
     idarts.errors.InputError: unknown colour 'rde'; did you mean red?
     """
 
-    def __init__(self, kind: str, package: str | None = None) -> None:
-        self.kind, self.package = kind, package
+    def __init__(self, kind: str, package: str | None = None, *, folders: bool = False) -> None:
+        """`folders`: only the package's folders hold parts; the files beside them are not imported."""
+        self.kind, self.package, self.folders = kind, package, folders
         self._parts: dict[str, Part] = {}
         self._own: dict[str, Part] = {}
         self._complete = package is None
@@ -93,8 +94,12 @@ class Registry(Generic[Part]):
 
     def name_of(self, part: Part) -> str | None:
         """The name of a part that is known here, or None."""
+        return next((name for name, known in self.parts().items() if known is part), None)
+
+    def parts(self) -> dict[str, Part]:
+        """All parts by their names, a user's own included."""
         self._discover()
-        return next((name for name, known in {**self._parts, **self._own}.items() if known is part), None)
+        return {**self._parts, **self._own}
 
     def __getitem__(self, name: str) -> Part:
         self._discover()
@@ -129,7 +134,7 @@ class Registry(Generic[Part]):
             return
         self._complete = True
         for module in sorted(iter_modules(import_module(self.package).__path__), key=lambda found: found.name):
-            if not module.name.startswith("_"):
+            if not module.name.startswith("_") and (module.ispkg or not self.folders):
                 import_module(f"{self.package}.{module.name}")
 
 

@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from idarts.arch import Architecture, draw, drawing, parse, registry
-from idarts.arch.rules import SPACES
+from idarts.arch import SPACES, Architecture, draw, drawing, parse, registry, style
+from idarts.arch.rules import CellRules
 from idarts.errors import InputError
 from idarts.pages.gallery import page, write_gallery
 
@@ -23,11 +23,13 @@ def test_formats(tmp_path, form, start):
 
 
 def test_every_operation_has_a_family_and_a_short_label():
-    for space in SPACES.values():
-        for op in space.ops:
-            assert drawing.family(op) in drawing.FAMILIES
-            assert "_" not in drawing.label(op)
-    families = {op: drawing.family(op) for op in SPACES["darts"].ops}
+    cells = [SPACES[name] for name in SPACES if isinstance(SPACES[name].check, CellRules)]
+    assert len(cells) == 6
+    for space in cells:
+        for op in space.check.ops:
+            assert space.style.family(op) in style.FAMILIES
+            assert "_" not in space.style.label(op)
+    families = {op: style.family(op) for op in SPACES["darts"].check.ops}
     assert [op for op in families if families[op] == "pool"] == ["max_pool_3x3", "avg_pool_3x3"]
     assert [op for op in families if families[op] in ("skip", "none")] == ["none", "skip_connect"]
 

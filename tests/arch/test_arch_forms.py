@@ -8,20 +8,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from idarts.arch import (
-    convert,
-    darts,
-    from_data,
-    nas_bench_101,
-    nas_bench_201,
-    parse,
-    registry,
-    sample,
-    to_data,
-    to_json,
-)
-from idarts.arch.forms import CONVERSIONS
+from idarts.arch import convert, from_data, parse, registry, sample, to_data, to_json
+from idarts.arch.forms import forms_of
 from idarts.errors import InputError
+from idarts.spaces import darts, nas_bench_101, nas_bench_201
 
 V2 = registry.entry("DARTS_V2").architecture
 TEXTS = [
@@ -63,10 +53,9 @@ def test_a_published_name_is_stronger_than_a_file_of_that_name(tmp_path, monkeyp
 @pytest.mark.parametrize("name", registry.names())
 def test_every_published_cell_survives_every_form_it_has(name):
     cell = registry.entry(name).architecture
-    for form, (spaces, _) in CONVERSIONS.items():
-        if not spaces or cell.space in spaces:
-            text = convert(cell, form)
-            assert parse(f"nas-bench-201:{text}" if form == "index" else text) == cell
+    for form in forms_of(cell):
+        text = convert(cell, form)
+        assert parse(f"nas-bench-201:{text}" if form == "index" else text) == cell
 
 
 def test_1shot1_converts_to_nas_bench_101():
@@ -78,22 +67,22 @@ def test_1shot1_converts_to_nas_bench_101():
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        ("DRATS_V2", "'DRATS_V2' is no architecture; did you mean DARTS_V2"),
+        ("DRATS_V2", "'DRATS_V2' is not an architecture; did you mean DARTS_V2"),
         ("", "expected a published cell's name"),
         ("zzzzzzzz", "`idarts arch list` names all"),
         ("nas-bench-201:15625", "NAS-Bench-201 index 15625, expected 0 to 15624"),
         ("{", "not JSON"),
         ("{}", "lacks the key"),
-        ("[" * 100_000, "is no architecture"),
+        ("[" * 100_000, "is not an architecture"),
         ('{"a":' * 100_000, "nested too deeply"),
-        (3, "3 is no architecture, expected"),
+        (3, "3 is not an architecture, expected"),
         ({"matrix": [[0, 1], [0, 0]]}, "lacks the key 'ops'"),
         ({"matrix": [[0, 1], [0, 0]], "ops": [], "more": 1}, "unknown key 'more'"),
         ({"matrix": [[0, 1], [0, 0]], "ops": [], "fingerprint": "00"}, "but that of matrix and ops is 043721b9"),
         ({"architecture": 7}, "the architecture is 7"),
         ({"architecture": "some cell"}, "the architecture is 'some cell'"),
         ({"architecture": "|none~0|"}, "|none~0|"),
-        (json.dumps([to_data(V2)] * 2), "is no architecture, expected an object with keys"),
+        (json.dumps([to_data(V2)] * 2), "is not an architecture, expected an object with keys"),
     ],
 )
 def test_what_is_no_architecture(what, message):
@@ -109,7 +98,7 @@ def test_files_and_folders_without_an_architecture(tmp_path):
     (tmp_path / "bad.json").write_text('{"schema": 1, "space": "darts", "cells": {}}')
     for name, message in {
         "binary": "cannot be read as text",
-        "prose.txt": "is no architecture, expected JSON",
+        "prose.txt": "is not an architecture, expected JSON",
         "bad.json": "bad.json: darts: cells are none",
         ".": "expected a run folder with result.json",
         "absent": "expected a file",

@@ -8,8 +8,9 @@ from random import Random
 
 import pytest
 
-from idarts.arch import Architecture, Cell, Edge, from_data, from_json, nas_bench_201, parse, sample, to_data, to_json
+from idarts.arch import Architecture, Cell, Edge, from_data, from_json, parse, sample, to_data, to_json
 from idarts.errors import InputError
+from idarts.spaces import nas_bench_201
 
 SPACES = [
     ("nas-bench-201", None),
@@ -97,7 +98,7 @@ BAD = [
     (nb201(schema=True), "schema is True, expected 1"),
     (nb201(schema="1"), "schema is '1', expected 1"),
     (nb201(extra=1), "unknown key 'extra'"),
-    (nb201(space="nas-bench-301"), "unknown space 'nas-bench-301': expected one of nas-bench-201"),
+    (nb201(space="nas-bench-301"), "unknown space 'nas-bench-301': expected one of choice, darts, nas-bench-101"),
     (nb201(space=[]), "unknown space []"),
     (nb201(variant="S1"), "variant is 'S1', expected none"),
     (nb201(cells=[1]), "cells is [1], expected an object"),
@@ -135,7 +136,7 @@ BAD = [
     (nb101_cell(3, [[0, 1, MAX]], [MAX]), "carries 'maxpool3x3', expected operations on nodes"),
     (nb101_cell(4, [[0, 1], [1, 3], [0, 2]], [MAX, MAX]), "node 2 dangles"),
     (nb101_cell(4, [[0, 1], [1, 3], [2, 3]], [MAX, MAX]), "node 2 dangles"),
-    (nb101_cell(3, [[0, 1], [1, 2], [1, 2]], [MAX]), "edge 1→2 stands there twice"),
+    (nb101_cell(3, [[0, 1], [1, 2], [1, 2]], [MAX]), "edge 1→2 occurs twice"),
     (nb101_cell(3, [[0, 1], [1, 2]], []), "0 operations on its nodes, expected 1"),
     (nb101_cell(3, [[0, 1], [1, 2]], ["max"]), "node 1: unknown operation 'max'"),
     (nb101_cell(8, [[i, i + 1] for i in range(7)], [MAX] * 6), "8 nodes, expected 2 to 7"),
@@ -165,12 +166,12 @@ def test_bad_data_gives_one_line_that_names_the_part(data, message):
         ("S2", [[0], [0], [0, 1], [0, 1], [1, 2]], "node 5 has 2 parents, expected 3 in S2"),
         ("S3", [[0], [0, 1], [0, 1], [0, 1], [1, 2]], "6 nodes, expected 7 in S3"),
         ("S4", [[0], [0, 1], [0, 1], [0, 1], [1, 2]], "variant is 'S4'"),
-        ("S1", [[0], [0, 0], [0, 1], [0, 1], [1, 2]], "edge 0→2 stands there twice"),
+        ("S1", [[0], [0, 0], [0, 1], [0, 1], [1, 2]], "edge 0→2 occurs twice"),
         ("S1", [[0], [0, 2], [0, 1], [0, 1], [1, 2]], "edge 2→2 closes a cycle"),
     ],
 )
 def test_bad_1shot1_cells(variant, parents, message):
-    from idarts.arch import nas_bench_1shot1
+    from idarts.spaces import nas_bench_1shot1
 
     with pytest.raises(InputError, match=message):
         nas_bench_1shot1.from_choices(variant, [CONV] * 4, parents)

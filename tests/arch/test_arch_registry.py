@@ -2,8 +2,9 @@
 
 import pytest
 
-from idarts.arch import darts, registry
+from idarts.arch import registry
 from idarts.errors import InputError
+from idarts.spaces import darts
 
 PUBLISHED = """
     NASNet-A AmoebaNet-A PNASNet-5 ENAS DARTS_V1 DARTS_V2 SNAS_mild GDAS_V1 SETN PC_DARTS_cifar PC_DARTS_image PDARTS
@@ -56,7 +57,7 @@ def test_an_unknown_name_is_answered_with_its_neighbours():
 
 def test_nas_bench_201_values_are_the_table_s(table):
     columns = table("nasbench201_tss.parquet", "arch_str", "cifar10_test_200ep_mean", "imagenet16_test_200ep_mean")
-    from idarts.arch import nas_bench_201
+    from idarts.spaces import nas_bench_201
 
     for name in registry.names():
         entry = registry.entry(name)

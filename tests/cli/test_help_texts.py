@@ -52,7 +52,7 @@ def test_names_in_the_help_are_all_there_are(capsys):
     assert methods == list(METHODS)
     spaces = ["nas-bench-201", *(f"nas-bench-1shot1-s{number}" for number in (1, 2, 3)), "darts"]
     assert "--space SPACE search space: nas-bench-201, nas-bench-1shot1-s1, -s2 or -s3, or darts (" in text
-    assert [space(name).macro.classes > 0 for name in spaces] == [True] * 5
+    assert [space(name).skeleton.classes > 0 for name in spaces] == [True] * 5
 
 
 @pytest.mark.parametrize(

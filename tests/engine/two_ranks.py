@@ -92,7 +92,7 @@ def begun(name, seed=1, **more):
     """A short search in float64, on this rank's piece of the batches."""
     torch.manual_seed(seed)
     found = space("nas-bench-201")
-    net = found.supernet(found.macro.changed(depth=1, channels=4, classes=3, image=8), in_channels=1).double()
+    net = found.supernet(found.skeleton.changed(depth=1, channels=4, classes=3, image=8), in_channels=1).double()
     torch.manual_seed(1)
     x, y = torch.randn(48, 1, 8, 8, dtype=torch.float64), torch.randint(3, (48,))
     streams = [TensorBatches(x[part], y[part], 8, seed) for seed, part in enumerate((slice(24), slice(24, 48)))]
@@ -120,7 +120,7 @@ def search(name, **more):
 def tried():
     """The loss of a candidate after four steps, and what it cost to choose one of four so."""
     work = begun("idarts", selection={"rule": "trials", "samples": 4, "steps": 2, "batches": 1})
-    macro = space("nas-bench-201").macro.changed(depth=1, channels=4, classes=3, image=8)
+    macro = space("nas-bench-201").skeleton.changed(depth=1, channels=4, classes=3, image=8)
     work.build = lambda architecture: lean(network(architecture, macro, in_channels=1)).double()
     valid = [next(work.valid) for _ in range(4)]
     trial = Trial(work.build, replayed(work.train), valid, cross_entropy, rate=0.05, seed=3)

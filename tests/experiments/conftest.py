@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from idarts.arch import nas_bench_1shot1, nas_bench_101
 from idarts.experiments.paper import along
+from idarts.spaces import nas_bench_1shot1, nas_bench_101
 from idarts.tables.nas_bench_201.table import ACCURACIES, COUNTS, DATASETS, SECONDS
 from idarts.tables.storage.columns import write_columns
 

@@ -8,14 +8,15 @@ import pytest
 from PIL import Image
 from report_runs import SHAPES, write_run
 
+from idarts.layers.graph import complete_edges
 from idarts.pages import labels, read_run
 from idarts.pages.heat import COLUMNS, heat
-from idarts.spaces import darts_supernet, nas_bench_1shot1_supernet, space
+from idarts.spaces import darts, nas_bench_201, space
 
 
 def test_decisions_and_options_are_in_the_order_of_the_supernets():
-    assert tuple(darts_supernet.EDGES) == labels.DARTS_EDGES
-    assert nas_bench_1shot1_supernet.OPS == labels.ONE_SHOT_OPS
+    assert complete_edges(darts.INPUTS, darts.NODES) == darts.EDGES
+    assert complete_edges(1, 4) == nas_bench_201.EDGES
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ def test_decisions_and_options_are_in_the_order_of_the_supernets():
 )
 def test_every_alpha_of_a_space_has_names_of_its_own(name):
     found = space(name)
-    net = found.supernet(found.macro.changed(depth=3 if name == "darts" else 1, channels=8))
+    net = found.supernet(found.skeleton.changed(depth=3 if name == "darts" else 1, channels=8))
     for group, alpha in net.alpha.items():
         rows, columns = labels.names({"space": name}, group, tuple(alpha.shape))
         assert (len(set(rows)), len(set(columns))) == tuple(alpha.shape)

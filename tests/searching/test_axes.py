@@ -9,8 +9,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 import idarts
-from idarts.arch import Architecture, nas_bench_201, parse
-from idarts.arch.rules import NAS_BENCH_201_OPS as OPS
+from idarts.arch import Architecture, parse
 from idarts.data import Batches, load, split
 from idarts.pages import write_report
 from idarts.searching import METHODS, Task, config
@@ -22,7 +21,8 @@ from idarts.searching.selections.trials import Trial, halve, neighbours
 from idarts.searching.settings import Selection
 from idarts.searching.stage import Restricted
 from idarts.searching.strategies.controller import Controller
-from idarts.spaces import Choice, ChoiceSupernet, space
+from idarts.spaces import Choice, ChoiceSupernet, nas_bench_201, space
+from idarts.spaces.nas_bench_201 import OPS
 from idarts.spaces.relaxation import softmax
 
 
@@ -34,7 +34,7 @@ def parts():
 def supernet(name="nas-bench-201"):
     torch.manual_seed(3)
     chosen = space(name)
-    return chosen.supernet(chosen.skeleton.change(depth=3 if name == "darts" else 1, channels=4), in_channels=1)
+    return chosen.supernet(chosen.skeleton.changed(depth=3 if name == "darts" else 1, channels=4), in_channels=1)
 
 
 def begin(parts, method="idarts", name="nas-bench-201", **changes):

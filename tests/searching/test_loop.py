@@ -23,7 +23,7 @@ def parts():
 def begin(parts, method="idarts", **changes):
     torch.manual_seed(3)
     chosen = space("nas-bench-201")
-    net = chosen.supernet(chosen.skeleton.change(depth=1, channels=4), in_channels=1)
+    net = chosen.supernet(chosen.skeleton.changed(depth=1, channels=4), in_channels=1)
     train, valid = (Batches(part, 16, seed=seed) for seed, part in enumerate(parts))
     return Task(net, train, valid, config(method, **changes)).search()
 
@@ -263,7 +263,7 @@ def test_an_epoch_is_an_epoch_and_no_batch_is_drawn_in_vain(parts, method):
             return super().__next__()
 
     chosen = space("nas-bench-201")
-    net = chosen.supernet(chosen.skeleton.change(depth=1, channels=4), in_channels=1)
+    net = chosen.supernet(chosen.skeleton.changed(depth=1, channels=4), in_channels=1)
     settings = config(method, epochs=1.0, controller={"samples": 1})
     search = Task(net, Counted(parts[0], 64), Batches(parts[1], 64), settings).search()  # 11 batches
     rounds = len(list(search.rounds()))

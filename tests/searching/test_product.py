@@ -74,7 +74,7 @@ def test_every_point_runs_or_says_why_not(relaxation, method):
 def test_partial_channels_run_where_they_are_built_in(selection):
     chosen = space("nas-bench-201")
     relaxation = RELAXATIONS["partial-channels"](share=2)
-    net = chosen.supernet(chosen.skeleton.change(depth=1, channels=4), in_channels=1, relaxation=relaxation)
+    net = chosen.supernet(chosen.skeleton.changed(depth=1, channels=4), in_channels=1, relaxation=relaxation)
     train = Batches(load("digits").train, 8)
     settings = config(
         rounds=1,

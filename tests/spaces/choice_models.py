@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from idarts.arch import Architecture
-from idarts.spaces.choice import Choice
+from idarts.spaces import Choice
 
 
 def activations(name="activation"):

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from idarts.arch.rules import NAS_BENCH_1SHOT1_PARENTS
-from idarts.spaces.macro import Macro
+from idarts.spaces import Skeleton, nas_bench_1shot1
 
 
 def conv_bn_relu(inputs: int, outputs: int, kernel: int) -> nn.Sequential:
@@ -38,23 +37,23 @@ class PlainCell(nn.Module):
 
 
 class Plain1Shot1(nn.Module):
-    def __init__(self, variant: str, macro: Macro, in_channels: int = 3) -> None:
+    def __init__(self, variant: str, skeleton: Skeleton, in_channels: int = 3) -> None:
         super().__init__()
-        nodes = len(NAS_BENCH_1SHOT1_PARENTS[variant]) - 1
+        nodes = len(nas_bench_1shot1.PARENTS[variant]) - 1
         shapes = {"ops": (nodes, 3)} | {f"inputs_{i}": (1, i) for i in range(2, nodes + 1)} | {"output": (1, nodes + 1)}
         self.alpha = nn.ParameterDict({name: nn.Parameter(torch.zeros(shape)) for name, shape in shapes.items()})
-        inputs = macro.channels
+        inputs = skeleton.channels
         convolution = nn.Conv2d(in_channels, inputs, 3, padding=1, bias=False)
         self.stem = nn.Sequential(convolution, nn.BatchNorm2d(inputs), nn.ReLU())
         self.pool = nn.MaxPool2d(2, ceil_mode=True)
-        self.depth = macro.depth
+        self.depth = skeleton.depth
         self.cells = nn.ModuleList()
         for stack in range(3):
-            channels = macro.channels * 2**stack
-            for _ in range(macro.depth):
+            channels = skeleton.channels * 2**stack
+            for _ in range(skeleton.depth):
                 self.cells.append(PlainCell(inputs, channels, nodes))
                 inputs = channels // nodes * nodes
-        self.classifier = nn.Linear(inputs, macro.classes)
+        self.classifier = nn.Linear(inputs, skeleton.classes)
 
     def forward(self, images: Tensor, weights: Mapping[str, Tensor] | None = None) -> Tensor:
         """By the softmax of α, or by given weights."""

@@ -3,9 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from idarts.arch.rules import NAS_BENCH_201_EDGES, NAS_BENCH_201_OPS
-from idarts.spaces.macro import Macro
-from idarts.spaces.nas_bench_201_network import stages, stem
+from idarts.spaces import Skeleton, nas_bench_201
+from idarts.spaces.nas_bench_201.network import stages, stem
 from idarts.spaces.operations import operation
 
 
@@ -13,15 +12,15 @@ class PlainCell(nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.edges = nn.ModuleList(
-            nn.ModuleList(operation(op, channels, affine=False) for op in NAS_BENCH_201_OPS)
-            for _ in NAS_BENCH_201_EDGES
+            nn.ModuleList(operation(op, channels, affine=False) for op in nas_bench_201.OPS)
+            for _ in nas_bench_201.EDGES
         )
 
     def forward(self, x: Tensor, weights: Tensor) -> Tensor:
         states = [x]
         for target in range(1, 4):
             total = 0.0
-            for row, (source, to) in enumerate(NAS_BENCH_201_EDGES):
+            for row, (source, to) in enumerate(nas_bench_201.EDGES):
                 if to == target:
                     total = total + sum(
                         w * op(states[source]) for w, op in zip(weights[row], self.edges[row], strict=True)
@@ -31,14 +30,14 @@ class PlainCell(nn.Module):
 
 
 class Plain201(nn.Module):
-    def __init__(self, macro: Macro, in_channels: int = 3) -> None:
+    def __init__(self, skeleton: Skeleton, in_channels: int = 3) -> None:
         super().__init__()
         self.alpha = nn.ParameterDict({"cell": nn.Parameter(torch.zeros(6, 5))})
-        self.stem = stem(in_channels, macro)
-        blocks, channels = stages(macro, PlainCell)
+        self.stem = stem(in_channels, skeleton)
+        blocks, channels = stages(skeleton, PlainCell)
         self.body = nn.ModuleList(blocks)
         self.norm = nn.BatchNorm2d(channels)
-        self.classifier = nn.Linear(channels, macro.classes)
+        self.classifier = nn.Linear(channels, skeleton.classes)
 
     def forward(self, images: Tensor) -> Tensor:
         weights = self.alpha["cell"].softmax(1)
@@ -58,7 +57,7 @@ def place(key: str) -> tuple[str, int] | None:
         return None
     at = parts.index("edges")
     row, op, layer, name = int(parts[at + 1]), int(parts[at + 2]), int(parts[at + 3]), parts[at + 4]
-    source, target = NAS_BENCH_201_EDGES[row]
-    bundle = ["fans", str(source), "parallel", NAS_BENCH_201_OPS[op], "blocks.0"]
+    source, target = nas_bench_201.EDGES[row]
+    bundle = ["fans", str(source), "parallel", nas_bench_201.OPS[op], "blocks.0"]
     inside = ["weight"] if layer == 1 else ["norm", name]
     return ".".join([*parts[:at], *bundle, *inside]), target - source - 1

@@ -3,9 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from idarts.arch.rules import DARTS_OPS
-from idarts.spaces.darts_network import cell_places, stem
-from idarts.spaces.macro import Macro
+from idarts.spaces import Skeleton, darts
+from idarts.spaces.darts.network import cell_places, stem
 from idarts.spaces.operations import FactorizedReduce, operation, relu_conv_bn
 
 EDGES = [(source, target) for target in range(2, 6) for source in range(target)]
@@ -25,7 +24,7 @@ class PlainCell(nn.Module):
         self.preprocess0 = reducing if previous_reduces else relu_conv_bn(before, channels, affine=False)
         self.preprocess1 = relu_conv_bn(previous, channels, affine=False)
         self.edges = nn.ModuleList(
-            nn.ModuleList(edge_operation(op, channels, 2 if reduces and source < 2 else 1) for op in DARTS_OPS)
+            nn.ModuleList(edge_operation(op, channels, 2 if reduces and source < 2 else 1) for op in darts.OPS)
             for source, _ in EDGES
         )
 
@@ -43,13 +42,13 @@ class PlainCell(nn.Module):
 
 
 class PlainDarts(nn.Module):
-    def __init__(self, macro: Macro, in_channels: int = 3) -> None:
+    def __init__(self, skeleton: Skeleton, in_channels: int = 3) -> None:
         super().__init__()
         self.alpha = nn.ParameterDict({name: nn.Parameter(torch.zeros(14, 8)) for name in ("normal", "reduce")})
-        self.stem, width = stem(in_channels, macro)
-        places, widths = zip(*cell_places(macro, width, {"normal": 4, "reduce": 4}), strict=True)
+        self.stem, width = stem(in_channels, skeleton)
+        places, widths = zip(*cell_places(skeleton, width, {"normal": 4, "reduce": 4}), strict=True)
         self.cells = nn.ModuleList(PlainCell(*place) for place in places)
-        self.classifier = nn.Linear(widths[-1], macro.classes)
+        self.classifier = nn.Linear(widths[-1], skeleton.classes)
 
     def forward(self, images: Tensor) -> Tensor:
         weights = {name: alpha.softmax(1) for name, alpha in self.alpha.items()}
@@ -68,7 +67,7 @@ def place(key: str) -> tuple[str, int] | None:
     if "edges" not in parts:
         return None
     at = parts.index("edges")
-    (source, target), op = EDGES[int(parts[at + 1])], DARTS_OPS[int(parts[at + 2])]
+    (source, target), op = EDGES[int(parts[at + 1])], darts.OPS[int(parts[at + 2])]
     fan = [*parts[:at], "graph", "fans", str(source)]
     rest = parts[at + 3 :]
     if "pool" in op:

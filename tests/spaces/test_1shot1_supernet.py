@@ -9,16 +9,16 @@ from plain_1shot1 import Plain1Shot1, place, to_fused
 from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from idarts.arch import nas_bench_1shot1, parse, sample
-from idarts.arch.rules import NAS_BENCH_1SHOT1_PARENTS as PARENTS
+from idarts.arch import parse, sample
 from idarts.errors import InputError
 from idarts.hypergrad import Neumann, hypergradient, lift
 from idarts.hypergrad.products import ExactProducts
 from idarts.layers.mixture import Mixture, multi_hot
-from idarts.spaces import Macro
-from idarts.spaces.nas_bench_1shot1_supernet import OPS, NasBench1Shot1Supernet
+from idarts.spaces import Skeleton, nas_bench_1shot1
+from idarts.spaces.nas_bench_1shot1.cells import COLUMNS, PARENTS
+from idarts.spaces.nas_bench_1shot1.supernet import NasBench1Shot1Supernet
 
-MACRO = Macro(depth=2, channels=11, classes=5, image=9)  # 11 channels divide by no number of nodes
+SKELETON = Skeleton(depth=2, channels=11, classes=5, image=9)  # 11 channels divide by no number of nodes
 
 
 class Pair:
@@ -26,7 +26,10 @@ class Pair:
 
     def __init__(self, variant, dtype=torch.float64):
         torch.manual_seed(0)
-        self.fused, self.plain = NasBench1Shot1Supernet(variant, MACRO).to(dtype), Plain1Shot1(variant, MACRO).to(dtype)
+        self.fused, self.plain = (
+            NasBench1Shot1Supernet(variant, SKELETON).to(dtype),
+            Plain1Shot1(variant, SKELETON).to(dtype),
+        )
         for alpha in self.fused.alpha.values():
             torch.nn.init.normal_(alpha)
         self.plain.load_state_dict(to_plain(self.fused.state_dict(), self.plain.state_dict(), place))
@@ -106,7 +109,7 @@ class Convolved(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def needed_channels(architecture, macro):
+def needed_channels(architecture, skeleton):
     """What the convolutions of one architecture give out: projections where the input is read, and operations."""
     parents = nas_bench_1shot1.parents_of(architecture)
     n = len(parents) - 1
@@ -116,7 +119,7 @@ def needed_channels(architecture, macro):
     nodes = needed - {0, n + 1}
     slots = sum(0 in parents[node - 1] for node in nodes) + n * (0 in parents[-1])
     slots += sum("conv" in architecture.cell.ops[node - 1] for node in nodes)
-    return macro.channels + slots * sum(macro.depth * (macro.channels * 2**stack // n) for stack in range(3))
+    return skeleton.channels + slots * sum(skeleton.depth * (skeleton.channels * 2**stack // n) for stack in range(3))
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -131,12 +134,12 @@ def test_a_single_path_runs_only_its_operations_and_equals_the_plain_net(pair, t
             output = fused(pair.batch[0], mixtures=path)
         expected = plain(pair.batch[0], {name: mixture.weights for name, mixture in path.items()})
         torch.testing.assert_close(output, expected, rtol=1e-9, atol=1e-9)
-        assert counted.channels == needed_channels(architecture, MACRO)
+        assert counted.channels == needed_channels(architecture, SKELETON)
 
 
 def test_all_paths_together_are_fused():
     """A cell has one convolution for all projections, and two for each node."""
-    net = NasBench1Shot1Supernet("S3", MACRO)
+    net = NasBench1Shot1Supernet("S3", SKELETON)
     with Convolved() as counted:
         net(torch.zeros(2, 3, 9, 9))
     assert counted.calls == 1 + 6 * (1 + 2 * 5)
@@ -151,7 +154,7 @@ def test_a_sample_keeps_the_gradient_of_its_weights():
         first = multi_hot([[0]] * len(alpha), alpha.shape[1], alpha)
         return Mixture(first.weights + weights - weights.detach(), first.active)
 
-    net = NasBench1Shot1Supernet("S1", MACRO, relaxation=sampled)
+    net = NasBench1Shot1Supernet("S1", SKELETON, relaxation=sampled)
     net(torch.randn(2, 3, 9, 9)).square().sum().backward()
     assert net.alpha["output"].grad.abs().sum() > 0  # the input alone goes to the output
     assert all(alpha.grad is None or not alpha.grad.any() for name, alpha in net.alpha.items() if name != "output")
@@ -159,7 +162,7 @@ def test_a_sample_keeps_the_gradient_of_its_weights():
 
 
 def test_nothing_at_all_may_run():
-    net = NasBench1Shot1Supernet("S1", MACRO).eval()
+    net = NasBench1Shot1Supernet("S1", SKELETON).eval()
     nothing = {name: multi_hot([[]] * len(alpha), alpha.shape[1], alpha) for name, alpha in net.alpha.items()}
     torch.testing.assert_close(net(torch.randn(2, 3, 9, 9), mixtures=nothing), net.classifier.bias.expand(2, -1))
     dark = nothing | {"output": multi_hot([[4]], 5, net.alpha["output"])}  # a node without inputs and operations
@@ -167,7 +170,7 @@ def test_nothing_at_all_may_run():
 
 
 def test_known_alphas_give_the_known_architecture():
-    net = NasBench1Shot1Supernet("S2", MACRO)
+    net = NasBench1Shot1Supernet("S2", SKELETON)
     with torch.no_grad():
         net.alpha["ops"].copy_(torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [2, 3, 1]]))
         net.alpha["inputs_2"].copy_(torch.tensor([[0.0, 1]]))
@@ -175,14 +178,14 @@ def test_known_alphas_give_the_known_architecture():
         net.alpha["inputs_4"].copy_(torch.tensor([[5.0, 5, 5, 5]]))  # equal: the first two
         net.alpha["output"].copy_(torch.tensor([[0.0, 4, 0, 3, 2]]))
     architecture = net.architecture()
-    pool, conv3, conv1 = OPS
+    pool, conv3, conv1 = COLUMNS
     assert architecture.cell.ops == (pool, conv3, conv1, conv3)
     assert nas_bench_1shot1.parents_of(architecture) == [[0], [1], [0, 2], [0, 1], [1, 3, 4]]
 
 
 @pytest.mark.parametrize("variant", PARENTS)
 def test_architectures_and_paths_come_round(variant):
-    net = NasBench1Shot1Supernet(variant, MACRO)
+    net = NasBench1Shot1Supernet(variant, SKELETON)
     for seed in range(20):
         architecture = sample("nas-bench-1shot1", Random(seed), variant)
         with torch.no_grad():
@@ -194,7 +197,7 @@ def test_architectures_and_paths_come_round(variant):
 
 
 def test_alpha_is_in_the_state_and_apart_from_the_weights():
-    net = NasBench1Shot1Supernet("S1", MACRO)
+    net = NasBench1Shot1Supernet("S1", SKELETON)
     assert {
         f"alpha.{name}" for name in ("ops", "inputs_2", "inputs_3", "inputs_4", "output")
     } <= net.state_dict().keys()
@@ -228,15 +231,15 @@ def test_hypergradients_equal_those_of_the_plain_net_and_change_nothing(pair):
 )
 def test_a_net_that_cannot_be(variant, changes, message):
     with pytest.raises(InputError, match=message):
-        NasBench1Shot1Supernet(variant, MACRO.changed(**changes))
+        NasBench1Shot1Supernet(variant, SKELETON.changed(**changes))
 
 
 def test_inputs_that_cannot_be():
-    net = NasBench1Shot1Supernet("S1", Macro(depth=1, channels=4, classes=2, image=9), in_channels=1)
+    net = NasBench1Shot1Supernet("S1", Skeleton(depth=1, channels=4, classes=2, image=9), in_channels=1)
     assert net(torch.zeros(2, 1, 3, 3)).shape == (2, 2)
     with pytest.raises(InputError, match="images of 2×8 pixels, expected at least 3×3: they are halved twice"):
         net(torch.zeros(1, 1, 2, 8))
-    with pytest.raises(InputError, match="of darts is no path of a supernet of nas-bench-1shot1 S1"):
+    with pytest.raises(InputError, match="of darts is not a path of the supernet of nas-bench-1shot1 S1"):
         net.path(parse("DARTS_V2"))
-    with pytest.raises(InputError, match="of nas-bench-1shot1 S3 is no path of a supernet of nas-bench-1shot1 S1"):
+    with pytest.raises(InputError, match="of nas-bench-1shot1 S3 is not a path of the supernet of nas-bench-1shot1 S1"):
         net.path(sample("nas-bench-1shot1", Random(0), "S3"))

@@ -16,7 +16,7 @@ from idarts.errors import InputError
 from idarts.hypergrad import lift
 from idarts.hypergrad.products import ExactProducts
 from idarts.layers.mixture import Mixture, one_hot
-from idarts.spaces.choice import Choice, ChoiceSupernet, derive, tie
+from idarts.spaces import Choice, ChoiceSupernet, derive, tie
 from idarts.spaces.supernet import ALPHA_SCALE
 
 
@@ -77,7 +77,7 @@ def test_equal_to_the_module_alone_and_to_given_mixtures():
     torch.testing.assert_close(net(x, shift=0.5), model(x, 0.5))
     torch.testing.assert_close(net(x, 0.5, mixtures=net.mixtures()), model(x, 0.5))
     torch.testing.assert_close(net.mixed(x, net.mixtures()), model(x))
-    with pytest.raises(InputError, match="Choice 'direction': the mixtures have none for it"):
+    with pytest.raises(InputError, match="Choice 'direction': no mixture is given for it"):
         net(x, mixtures={"activation": net.mixtures()["activation"]})
 
 

@@ -8,7 +8,7 @@ from torch import nn
 from idarts.arch import parse
 from idarts.errors import InputError
 from idarts.layers.mixture import Mixture
-from idarts.spaces.choice import Choice, ChoiceSupernet, derive, tie
+from idarts.spaces import Choice, ChoiceSupernet, derive, tie
 
 
 @pytest.mark.parametrize(
@@ -25,11 +25,11 @@ from idarts.spaces.choice import Choice, ChoiceSupernet, derive, tie
         ({"": nn.ReLU()}, "block", "Choice 'block': a branch cannot be called ''"),
         ({"pop": nn.ReLU()}, "block", "Choice 'block': a branch cannot be called 'pop'"),
         ({3: nn.ReLU()}, "block", "Choice 'block': a branch cannot be called 3"),
-        ({"a": nn.ReLU()}, "block.1", "Choice 'block.1': its name cannot be that of a parameter, expected one such as"),
-        ({"a": nn.ReLU()}, "", "Choice '': its name cannot be"),
-        ({"a": nn.ReLU()}, "1st", "Choice '1st': its name cannot be"),
-        ({"a": nn.ReLU()}, "keys", "Choice 'keys': its name cannot be"),
-        ({"a": nn.ReLU()}, None, "Choice None: its name cannot be"),
+        ({"a": nn.ReLU()}, "block.1", "Choice 'block.1': a parameter cannot have this name, expected one such as"),
+        ({"a": nn.ReLU()}, "", "Choice '': a parameter cannot"),
+        ({"a": nn.ReLU()}, "1st", "Choice '1st': a parameter cannot"),
+        ({"a": nn.ReLU()}, "keys", "Choice 'keys': a parameter cannot"),
+        ({"a": nn.ReLU()}, None, "Choice None: a parameter cannot"),
     ],
 )
 def test_a_choice_that_cannot_be(branches, name, message):
@@ -66,10 +66,10 @@ def test_a_branch_that_changes_what_the_others_read_is_refused():
 def test_models_that_cannot_be(use):
     with pytest.raises(InputError, match="there is no Choice in this Linear, expected at least one to search"):
         use(nn.Linear(4, 4))
-    with pytest.raises(InputError, match=r"ReLU.* is no model, expected a torch.nn.Module"):
+    with pytest.raises(InputError, match=r"ReLU.* is not a model, expected a torch.nn.Module"):
         use(nn.ReLU)
     other = Choice({"relu": nn.ReLU(), "gelu": nn.GELU()}, name="activation")
-    message = "Choice 'activation' stands there with the branches relu, tanh, line and with relu, gelu; expected"
+    message = "Choice 'activation' occurs with the branches relu, tanh, line and with relu, gelu; expected"
     with pytest.raises(InputError, match=message):
         use(nn.Sequential(activations(), other))
 
@@ -83,9 +83,9 @@ def test_models_that_cannot_be(use):
         (chosen(activation="x", direction="up"), "Choice 'activation': unknown branch 'x'; there are relu, tanh"),
         (
             chosen(activation="relu"),
-            "Choice 'direction': the architecture takes no branch for it, expected one of up, d",
+            "Choice 'direction': the architecture names no branch for it, expected one of up, d",
         ),
-        (parse("DARTS_V2"), "an architecture of darts chooses no branches, expected one of choice"),
+        (parse("DARTS_V2"), "an architecture of darts does not choose branches, expected one of choice"),
     ],
 )
 def test_architectures_that_do_not_fit(architecture, message):

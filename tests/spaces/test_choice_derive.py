@@ -10,7 +10,7 @@ from torch.nn.functional import mse_loss
 
 from idarts.arch import to_json
 from idarts.hypergrad import FirstOrder, Neumann, hypergradient, lift
-from idarts.spaces.choice import Choice, ChoiceSupernet, derive
+from idarts.spaces import Choice, ChoiceSupernet, derive
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,9 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from idarts.arch import nas_bench_101, nas_bench_201, registry, sample
-from idarts.arch.rules import NAS_BENCH_101_OPS
+from idarts.arch import registry, sample
 from idarts.errors import InputError
-from idarts.spaces import count, count_module, network
+from idarts.spaces import count, count_module, nas_bench_101, nas_bench_201, network
 
 # name: parameters on CIFAR, with auxiliary head, on ImageNet; multiply-adds on ImageNet, conv+fc and conv+fc+bn
 EXACT = {
@@ -88,7 +87,7 @@ def test_nas_bench_101_table():
     for row in rows:
         vertices, bits = columns["n_vertices"][row], columns["adj_bits"][row]
         matrix = [[int(x < y and bits >> (x + y * (y - 1) // 2) & 1) for y in range(vertices)] for x in range(vertices)]
-        cell = nas_bench_101.from_matrix(matrix, [NAS_BENCH_101_OPS[int(op)] for op in columns["ops"][row]])
+        cell = nas_bench_101.from_matrix(matrix, [nas_bench_101.OPS[int(op)] for op in columns["ops"][row]])
         assert count(cell).params == columns["params"][row]
 
 

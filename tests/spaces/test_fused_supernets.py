@@ -14,14 +14,14 @@ from idarts import InputError
 from idarts.arch import parse, sample
 from idarts.hypergrad import Neumann, hypergradient, lift
 from idarts.hypergrad.products import ExactProducts
-from idarts.spaces import Macro, Mixture
-from idarts.spaces.darts_supernet import DartsSupernet
-from idarts.spaces.nas_bench_201_supernet import NasBench201Supernet
+from idarts.spaces import Mixture, Skeleton
+from idarts.spaces.darts.supernet import DartsSupernet
+from idarts.spaces.nas_bench_201.supernet import NasBench201Supernet
 
 SPACES = {
-    "nas-bench-201": (NasBench201Supernet, plain_201.Plain201, plain_201, Macro(1, 4, 5, 16)),
-    "darts": (DartsSupernet, plain_darts.PlainDarts, plain_darts, Macro(4, 4, 5, 16)),
-    "darts-imagenet": (DartsSupernet, plain_darts.PlainDarts, plain_darts, Macro(3, 4, 5, 32, large=True)),
+    "nas-bench-201": (NasBench201Supernet, plain_201.Plain201, plain_201, Skeleton(1, 4, 5, 16)),
+    "darts": (DartsSupernet, plain_darts.PlainDarts, plain_darts, Skeleton(4, 4, 5, 16)),
+    "darts-imagenet": (DartsSupernet, plain_darts.PlainDarts, plain_darts, Skeleton(3, 4, 5, 32, large=True)),
 }
 
 
@@ -29,14 +29,14 @@ class Pair:
     """Both supernets with the same weights, and a batch."""
 
     def __init__(self, space, dtype=torch.float64, size=None):
-        fused, plain, module, macro = SPACES[space]
+        fused, plain, module, skeleton = SPACES[space]
         self.place = module.place
         torch.manual_seed(0)
-        self.fused, self.plain = fused(macro).to(dtype), plain(macro).to(dtype)
+        self.fused, self.plain = fused(skeleton).to(dtype), plain(skeleton).to(dtype)
         for alpha in self.fused.alpha.values():
             torch.nn.init.normal_(alpha)
         self.plain.load_state_dict(to_plain(self.fused.state_dict(), self.plain.state_dict(), self.place))
-        side = size or macro.image
+        side = size or skeleton.image
         self.batch = torch.randn(3, 3, side, side, dtype=dtype), torch.randint(5, (3,))
 
     def gradients(self, net):
@@ -175,7 +175,7 @@ def test_a_darts_path_is_the_sum_of_its_operations():
 
 
 def test_argmax_of_nas_bench_201_with_and_without_paths():
-    net = SPACES["nas-bench-201"][0](Macro(1, 4, 5, 16))
+    net = SPACES["nas-bench-201"][0](Skeleton(1, 4, 5, 16))
     for seed in range(10):
         architecture = sample("nas-bench-201", Random(seed))
         with torch.no_grad():
@@ -184,7 +184,7 @@ def test_argmax_of_nas_bench_201_with_and_without_paths():
 
 
 def test_darts_keeps_two_edges_a_node_and_never_none():
-    net = DartsSupernet(Macro(3, 4, 5, 16))
+    net = DartsSupernet(Skeleton(3, 4, 5, 16))
     for seed in range(10):
         architecture = sample("darts", Random(seed))
         with torch.no_grad():
@@ -217,8 +217,8 @@ def test_hypergradients_leave_the_supernet_alone(space):
 
 
 def test_a_path_of_another_space_is_refused():
-    net = NasBench201Supernet(Macro(1, 4, 5, 16))
-    with pytest.raises(InputError, match="an architecture of darts is no path"):
+    net = NasBench201Supernet(Skeleton(1, 4, 5, 16))
+    with pytest.raises(InputError, match="an architecture of darts is not a path"):
         net.path(parse("DARTS_V2"))
     with pytest.raises(InputError, match="which the supernet"):
-        DartsSupernet(Macro(3, 4, 5, 16)).path(parse("NASNet-A"))
+        DartsSupernet(Skeleton(3, 4, 5, 16)).path(parse("NASNet-A"))

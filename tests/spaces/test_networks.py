@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from idarts.arch import Architecture, nas_bench_101, nas_bench_201, registry, sample
+from idarts.arch import Architecture, registry, sample
 from idarts.errors import InputError
-from idarts.spaces import MACROS, Macro, network
-from idarts.spaces.darts_network import DartsNetwork
+from idarts.spaces import SPACES, Skeleton, nas_bench_101, nas_bench_201, network
+from idarts.spaces.darts.network import DartsNetwork
 from idarts.spaces.operations import EDGE_OPERATIONS, FactorizedReduce, operation
 
 TINY = {"depth": 1, "channels": 8, "classes": 5}
@@ -102,7 +102,7 @@ def test_darts_cells_add_two_edges_and_concatenate():
 
 
 def _darts(pairs, concat) -> Architecture:
-    from idarts.arch import darts
+    from idarts.spaces import darts
 
     return darts.from_genotype(pairs, concat, pairs, concat)
 
@@ -144,7 +144,7 @@ def test_drop_path_drops_samples_only_in_training_and_keeps_the_mean():
     reference = net(images)
     net.drop_path = 0.9
     assert torch.equal(net(images), reference)
-    from idarts.spaces.darts_network import _drop
+    from idarts.spaces.darts.network import _drop
 
     dropped = _drop(torch.ones(2000, 2, 3, 3), 0.25)
     assert sorted(dropped.unique().tolist()) == pytest.approx([0, 4 / 3])
@@ -170,7 +170,7 @@ def test_nas_bench_101_uses_tensorflow_s_momentum_the_way_pytorch_counts_it():
 
 
 def test_a_1shot1_network_is_that_of_its_nas_bench_101_cell():
-    from idarts.arch import nas_bench_1shot1
+    from idarts.spaces import nas_bench_1shot1
 
     found = sample("nas-bench-1shot1", Random(4), "S1")
     torch.manual_seed(1)
@@ -192,17 +192,17 @@ def test_networks_can_be_copied_and_their_weights_saved():
     assert torch.equal(copy.deepcopy(net)(images), net(images))
 
 
-def test_a_macro_can_be_given_whole():
-    skeleton = Macro(depth=2, channels=6, classes=4, image=32)
+def test_a_skeleton_can_be_given_whole():
+    skeleton = Skeleton(depth=2, channels=6, classes=4, image=32)
     assert network("NB201_all_skip", skeleton)(torch.randn(1, 3, 8, 8)).shape == (1, 4)
     assert network("NB201_all_skip", skeleton, classes=9)(torch.randn(1, 3, 8, 8)).shape == (1, 9)
-    assert set(MACROS) == {"darts", "nas-bench-201", "nas-bench-101", "nas-bench-1shot1"}
+    assert [name for name in SPACES if not SPACES[name].skeletons] == ["choice"]
 
 
 @pytest.mark.parametrize(
     ("what", "settings", "message"),
     [
-        ("DARTS_V2", {"skeleton": "mnist"}, "unknown macro 'mnist' of darts, expected one of cifar, imagenet"),
+        ("DARTS_V2", {"skeleton": "mnist"}, "unknown skeleton 'mnist' of darts, expected one of cifar, imagenet"),
         ("DARTS_V2", {"depth": 0}, "depth is 0"),
         ("DARTS_V2", {"channels": 1.5}, "channels is 1.5"),
         ("DARTS_V2", {"classes": True}, "classes is True"),
@@ -210,7 +210,11 @@ def test_a_macro_can_be_given_whole():
         ("DARTS_V2", {"drop_path": 1.0}, "drop_path is 1.0, expected a probability below 1"),
         ("NB201_all_skip", {"auxiliary": True}, "a network of nas-bench-201 has no auxiliary head"),
         ("NB101_best_cifar10", {"drop_path": 0.1}, "a network of nas-bench-101 has no drop-path"),
-        ({"schema": 1, "space": "choice", "choices": {"a": "b"}}, {}, "a network of 'choice' cannot be built"),
+        (
+            {"schema": 1, "space": "choice", "choices": {"a": "b"}},
+            {},
+            "the space choice has no 'network' (use derive(model, architecture))",
+        ),
         ("DARTS_V9", {}, "did you mean DARTS_V2"),
     ],
 )
@@ -221,7 +225,7 @@ def test_bad_settings(what, settings, message):
 
 
 def test_unknown_operations_and_too_few_channels():
-    from idarts.spaces.operations import vertex_operation
+    from idarts.spaces.nas_bench_101.network import vertex_operation
 
     with pytest.raises(InputError, match="unknown operation 'conv9'"):
         operation("conv9", 4)

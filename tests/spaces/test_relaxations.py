@@ -34,7 +34,9 @@ def supernet(name, relaxation):
     torch.manual_seed(0)
     found = space(name)
     depth = 3 if name == "darts" else 1
-    return found.supernet(found.macro.changed(depth=depth, channels=8, classes=4), in_channels=1, relaxation=relaxation)
+    return found.supernet(
+        found.skeleton.changed(depth=depth, channels=8, classes=4), in_channels=1, relaxation=relaxation
+    )
 
 
 @pytest.mark.parametrize("relaxation", [softmax, gumbel, dirichlet])

@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 
 import idarts
-from idarts.arch import nas_bench_201, parse
+from idarts.arch import parse
 from idarts.cli import main
 from idarts.data import load
 from idarts.errors import InputError
+from idarts.spaces import nas_bench_201
 from idarts.tables import TABLES, Benchmark, NoTableError, RowTable, Table, find, import_table, row_table, table
 
 MODULE = """
-from idarts.arch import nas_bench_201, parse
+from idarts.arch import parse
+from idarts.spaces import nas_bench_201
 
 class Skips:
     \"\"\"Counts skip connections.\"\"\"

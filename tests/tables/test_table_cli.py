@@ -137,9 +137,9 @@ def test_mistakes_about_a_table_at_hand_are_one_line(at_hand, capsys):
         (("best", "nas-bench-201", "--dataset", "svhn"), "no data set 'svhn', expected cifar10 or cifar100"),
         (("best", "nas-bench-201", "--split", "train"), "no split 'train' of cifar10, expected valid or test"),
         (("best", "nas-bench-201", "--top", "0"), "top is 0, expected at least 1"),
-        (("rank", "nas-bench-201", "DARTS_V2"), "an architecture of darts is no NAS-Bench-201 cell"),
+        (("rank", "nas-bench-201", "DARTS_V2"), "an architecture of darts is not a NAS-Bench-201 cell"),
         (("query", "nas-bench-101", "00" * 16), f"has no cell {'00' * 16}"),
-        (("query", "nas-bench-101", CELL), "an architecture of nas-bench-201 is no NAS-Bench-101 cell"),
+        (("query", "nas-bench-101", CELL), "an architecture of nas-bench-201 is not a NAS-Bench-101 cell"),
     ):
         code, out, err = run(capsys, *arguments)
         assert (code, out, err.count("\n")) == (2, "", 1)

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from attacks import NAMES, attacks
 
-from idarts.arch import nas_bench_1shot1, nas_bench_101, parse
+from idarts.arch import parse
 from idarts.errors import InputError
+from idarts.spaces import nas_bench_1shot1, nas_bench_101
 from idarts.tables import find, import_table, table
 from idarts.tables.nas_bench_201.parquet import NAMES as PARQUET
 from idarts.tables.nas_bench_201.table import DATASETS, official_strings

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from idarts.arch import from_json, nas_bench_1shot1, nas_bench_101, nas_bench_201, parse, to_json
+from idarts.arch import from_json, parse, to_json
 from idarts.errors import InputError
+from idarts.spaces import nas_bench_1shot1, nas_bench_101, nas_bench_201
 from idarts.tables import find, table
 from idarts.tables.nas_bench_101.official import spaces_of
 

@@ -13,7 +13,7 @@ from idarts.arch import Architecture, parse, sample
 from idarts.cli import main
 from idarts.data import Batches
 from idarts.data import load as load_data
-from idarts.spaces import Choice, Macro, network
+from idarts.spaces import Choice, Skeleton, network
 from idarts.training import Card, card_for, save
 from idarts.training.metrics import calibration, class_scores
 
@@ -43,7 +43,7 @@ def make(space, channels=3, classes=4, image=8, auxiliary=False):
     """A network and its card."""
     torch.manual_seed(1)
     architecture = ARCHITECTURES[space]
-    macro = Macro(depth=2 if space == "darts" else 1, channels=4, classes=classes, image=image)
+    macro = Skeleton(depth=2 if space == "darts" else 1, channels=4, classes=classes, image=image)
     net = stir(network(architecture, macro, in_channels=channels, auxiliary=auxiliary))
     mean, std = (0.4, 0.5, 0.6)[:channels], (0.2, 0.25, 0.3)[:channels]
     labels = tuple(f"class {place}" for place in range(classes))

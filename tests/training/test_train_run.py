@@ -189,7 +189,7 @@ def test_mistakes_are_one_line(whole, tmp_path, capsys):
         ([CELL, "--data", "digits", "--cutout", "9", *new], "images have 8 pixels"),
         ([CELL, "--data", "digits", "--crop", "9", *new], "crop is 9, but images have 8 pixels"),
         ([CELL, "--data", "digits", "--drop-path", "0.2", *new], "has no drop_path; set it to 0"),
-        ([CELL, "--data", "digits", "--skeleton", "imagenet", *new], "unknown macro 'imagenet'"),
+        ([CELL, "--data", "digits", "--skeleton", "imagenet", *new], "unknown skeleton 'imagenet'"),
         ([CELL, "--data", "digits", "--weights.schedule", "step", *new], "unknown schedule 'step'"),
         ([CELL, "--data", "digits", "--device", "tpu9", *new], "device is 'tpu9'"),
         ([*SMALL, *FAST, "--out", str(whole)], "continue it with --resume"),

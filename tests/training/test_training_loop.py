@@ -125,7 +125,7 @@ def test_drop_path_follows_the_schedule_and_is_off_in_evaluation(digits):
 
 
 def test_drop_path_drops_whole_samples_and_keeps_the_mean():
-    from idarts.spaces.darts_network import _drop
+    from idarts.spaces.darts.network import _drop
 
     torch.manual_seed(0)
     x = torch.rand(4000, 2, 3, 3) + 1

@@ -1,10 +1,9 @@
 """Drawings of cells for papers: left to right, one box per operation, coloured by family, readable at 8 cm.
 
-The graph is written in Graphviz' DOT language here, and laid out by pygraphviz, whose wheels bring Graphviz along.
+The graph is written in Graphviz' DOT language and laid out by pygraphviz, whose wheels include Graphviz.
 """
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -13,34 +12,15 @@ from pathlib import Path
 
 from idarts.arch.forms import parse
 from idarts.arch.record import Architecture, Cell
-from idarts.arch.rules import SPACES
+from idarts.arch.space import space_of
+from idarts.arch.style import FAMILIES, Style
 from idarts.errors import InputError
 from idarts.files import write_whole
 
 FORMATS = ("svg", "png", "pdf", "dot")
-# Okabe and Ito's palette, which people with any colour vision can tell apart: (fill, text, border).
-FAMILIES = {
-    "convolution": ("#0072B2", "white", "#0072B2"),
-    "pool": ("#E69F00", "black", "#E69F00"),
-    "skip": ("#009E73", "white", "#009E73"),
-    "none": ("white", "#767676", "#BBBBBB"),
-}
 _STATE = 'shape=circle, width=0.23, fixedsize=true, fillcolor="#EDEDED", color="#555555"'
 _END = 'shape=box, width=0.34, height=0.28, fillcolor="#FFFFFF", color="#555555"'
-# A table puts the index low in every viewer; Graphviz' own <sub> stays on the line in Firefox.
-_INDEXED = (
-    '<table border="0" cellborder="0" cellspacing="0" cellpadding="0">'
-    '<tr><td rowspan="2">c</td><td height="6"></td></tr>'
-    '<tr><td><font point-size="9">{}</font></td></tr></table>'
-)
-# One node for both inputs: dot keeps no order among nodes of a cluster, but it does within a table.
-_DARTS_INPUTS = (
-    '<table border="0" cellborder="1" cellspacing="0" cellpadding="3" color="#555555">'
-    f'<tr><td port="c0">{_INDEXED.format("k−2")}</td></tr>'
-    '<tr><td border="0" height="7"></td></tr>'
-    f'<tr><td port="c1">{_INDEXED.format("k−1")}</td></tr></table>'
-)
-_TITLES = {"normal": "normal cell", "reduce": "reduction cell", "cell": ""}
+_TABLE = '<table border="0" cellborder="{}" cellspacing="0" cellpadding="{}"{}>{}</table>'
 _PNG_DPI = 300
 _CROWD = 5  # edges out of the inputs
 _LONGEST_ROW = 2  # with more operations in a row, labels take two short lines so that the drawing stays narrow
@@ -86,7 +66,9 @@ def to_dot(architecture: Architecture) -> str:
     >>> "sep 3×3" in to_dot(parse("DARTS_V2"))
     True
     """
-    if not architecture.cells:
+    style = space_of(architecture).style
+    cells = style.cells(architecture)
+    if not cells:
         raise InputError(f"an architecture of {architecture.space} has no cells to draw")
     lines = [
         "digraph cell {",
@@ -94,45 +76,23 @@ def to_dot(architecture: Architecture) -> str:
         'node [fontname="Helvetica", fontsize=12, height=0.26, width=0.3, margin="0.04,0.025", style=filled];',
         'edge [arrowsize=0.5, penwidth=0.9, color="#333333"];',
     ]
-    on_vertices = SPACES[architecture.space].ops_on_vertices
-    stacked = max(map(_depth, architecture.cells.values())) > _LONGEST_ROW
-    for name, cell in reversed(list(architecture.cells.items())):  # dot stacks them upwards
-        body = _vertex_cell(cell, stacked) if on_vertices else _edge_cell(name, cell, architecture.space, stacked)
-        title = _TITLES[name]  # right of the middle: lines that leave an input bend up into the left corner
+    stacked = max(map(_depth, cells.values())) > _LONGEST_ROW
+    for name, cell in reversed(list(cells.items())):  # dot stacks them upwards
+        on_edges = any(edge.op is not None for edge in cell.edges)
+        drawn = _edge_cell(name, cell, style, stacked) if on_edges else _vertex_cell(name, cell, style, stacked)
+        # Right of the middle: lines that leave an input bend up into the left corner.
+        title = style.titles.get(name, name if len(cells) > 1 else "")
         if title:
             lines.append(f'subgraph cluster_{name} {{ label="{title}"; labeljust=r; fontsize=13; pencolor=none;')
-        lines += body
+        lines += drawn
         if title:
             lines.append("}")
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def family(op: str) -> str:
-    """Which of the `FAMILIES` an operation belongs to.
-
-    >>> family("avg_pool_3x3"), family("conv3x3-bn-relu")
-    ('pool', 'convolution')
-    """
-    return next(
-        (name for name, part in (("pool", "pool"), ("skip", "skip"), ("none", "none")) if part in op), "convolution"
-    )
-
-
-def label(op: str) -> str:
-    """A short name for a drawing.
-
-    >>> label("sep_conv_3x3"), label("max_pool_3x3"), label("conv1x1-bn-relu"), label("conv_7x1_1x7")
-    ('sep 3×3', 'max 3×3', 'conv 1×1', 'conv 7×1 1×7')
-    """
-    sizes = " ".join(f"{a}×{b}" for a, b in re.findall(r"(\d)x(\d)", op))
-    kind = re.match(r"[a-z]+", op)
-    word = {"nor": "conv", "maxpool": "max", "skip": "skip"}.get(kind[0], kind[0]) if kind else op
-    return f"{word} {sizes}".strip()
-
-
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The bundled font library complains on stderr, from C, about settings of the system that it does not know."""
+    """Silence stderr: the bundled font library, which is written in C, warns about system settings there."""
     saved = os.dup(2)
     try:
         with open(os.devnull, "wb") as nowhere:
@@ -143,40 +103,59 @@ def _quiet() -> Iterator[None]:
         os.close(saved)
 
 
-def _edge_cell(name: str, cell: Cell, space: str, stacked: bool) -> Iterator[str]:
+def _edge_cell(name: str, cell: Cell, style: Style, stacked: bool) -> Iterator[str]:
     """States are circles, and each edge runs through a box with its operation."""
-    if space == "darts":
-        yield f"{name}_in [label=<{_DARTS_INPUTS}>, shape=plain, style=solid];"
-        yield f"{name}_out [label=<{_INDEXED.format('k')}>, {_END}];"
-        states = {0: f"{name}_in:c0", 1: f"{name}_in:c1"} | {node: f"{name}{node}" for node in range(2, cell.nodes)}
-        yield from (f'{states[node]} [label="{node - 2}", {_STATE}];' for node in range(2, cell.nodes))
-        yield from (f"{states[node]} -> {name}_out;" for node in cell.output)
+    inputs = len(style.inputs)
+    states = {node: f"{name}{node}" for node in range(cell.nodes)}
+    output = f"{name}_out" if style.joins else states[cell.nodes - 1]
+    if inputs == 1:
+        yield f"{states[0]} [label={_name(style.inputs[0])}, {_END}];"
     else:
-        states = {node: f"{name}{node}" for node in range(cell.nodes)}
-        yield from (f'{states[node]} [label="{node}", {_STATE}];' for node in range(1, cell.nodes - 1))
-        yield f'{states[0]} [label="in", {_END}];'
-        yield f'{states[cell.nodes - 1]} [label="out", {_END}];'
-    inputs = SPACES[space].inputs
+        yield f"{name}_in [label=<{_inputs(style)}>, shape=plain, style=solid];"
+        states |= {node: f"{name}_in:c{node}" for node in range(inputs)}
+    yield f"{output} [label={_name(style.output)}, {_END}];"
+    inner = [node for node in range(inputs, cell.nodes) if states[node] != output]
+    yield from (f'{states[node]} [label="{node - inputs + style.first}", {_STATE}];' for node in inner)
+    if style.joins:
+        yield from (f"{states[node]} -> {output};" for node in cell.output)
     leaving = sum(edge.source < inputs for edge in cell.edges)
     for position, edge in enumerate(cell.edges):
-        box = f"{name}_op{position}"
-        faint = 'style=dashed, color="#BBBBBB"' if family(edge.op or "") == "none" else ""
-        yield _box(box, edge.op or "", stacked)
+        box, op = f"{name}_op{position}", edge.op or ""
+        faint = 'style=dashed, color="#BBBBBB"' if style.family(op) == "none" else ""
+        yield _box(box, op, style, stacked)
         room = 2 if edge.source < inputs and leaving > _CROWD else 1  # lines that fan out of an input need space
         yield f"{states[edge.source]} -> {box} [arrowhead=none, minlen={room}, {faint}];"
         yield f"{box} -> {states[edge.target]} [{faint}];"
 
 
-def _vertex_cell(cell: Cell, stacked: bool) -> Iterator[str]:
+def _vertex_cell(name: str, cell: Cell, style: Style, stacked: bool) -> Iterator[str]:
     """The operations are the nodes."""
-    last = cell.nodes - 1
+    ends = {0: style.inputs[0], cell.nodes - 1: style.output}
     for node in range(cell.nodes):
-        if node in (0, last):
-            yield f'v{node} [label="{"in" if node == 0 else "out"}", {_END}];'
+        if node in ends:
+            yield f"{name}{node} [label={_name(ends[node])}, {_END}];"
         else:
-            yield _box(f"v{node}", cell.ops[node - 1], stacked)
-    for edge in cell.edges:
-        yield f"v{edge.source} -> v{edge.target};"
+            yield _box(f"{name}{node}", cell.ops[node - 1], style, stacked)
+    yield from (f"{name}{edge.source} -> {name}{edge.target};" for edge in cell.edges)
+
+
+def _inputs(style: Style) -> str:
+    """One table for all inputs: dot keeps no order among the nodes of a cluster, but it does within a table."""
+    rows = [f'<tr><td port="c{node}">{_indexed(name)}</td></tr>' for node, name in enumerate(style.inputs)]
+    return _TABLE.format(1, 3, ' color="#555555"', '<tr><td border="0" height="7"></td></tr>'.join(rows))
+
+
+def _name(name: str) -> str:
+    return f"<{_indexed(name)}>" if "_" in name else f'"{name}"'
+
+
+def _indexed(name: str) -> str:
+    """A name with its index. A table puts it low in every viewer; Graphviz' own <sub> stays on the line in Firefox."""
+    letter, _, index = name.partition("_")
+    if not index:
+        return name
+    high = f'<tr><td rowspan="2">{letter}</td><td height="6"></td></tr>'
+    return _TABLE.format(0, 0, "", f'{high}<tr><td><font point-size="9">{index}</font></td></tr>')
 
 
 def _depth(cell: Cell) -> int:
@@ -187,7 +166,7 @@ def _depth(cell: Cell) -> int:
     return max(depth) - bool(cell.ops)
 
 
-def _box(name: str, op: str, stacked: bool) -> str:
-    fill, text, border = FAMILIES[family(op)]
-    lines = label(op).replace(" ", "\\n") if stacked else label(op)
-    return f'{name} [label="{lines}", shape=box, fillcolor="{fill}", fontcolor="{text}", color="{border}"];'
+def _box(name: str, op: str, style: Style, stacked: bool) -> str:
+    fill, text, border = FAMILIES[style.family(op)]
+    words = style.label(op).replace(" ", "\\n") if stacked else style.label(op)
+    return f'{name} [label="{words}", shape=box, fillcolor="{fill}", fontcolor="{text}", color="{border}"];'

@@ -1,7 +1,7 @@
-"""One immutable record for every architecture: plain data, equal and hashed by content, valid from birth.
+"""One immutable record for every architecture: plain data, equal and hashed by content, always valid.
 
-A record is canonical as soon as it exists (edges by target, source and op; output nodes ascending), so that two
-descriptions of one cell are one value. What a space allows is checked by `idarts.arch.rules`.
+A record is canonical (edges by target, source and op; output nodes ascending), so two descriptions of one cell are
+equal. Its space checks it when it is made.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,12 +10,12 @@ from reprlib import repr as short
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from idarts.arch import rules
+from idarts.arch.space import space_of
 from idarts.errors import InputError
 
 
 class Edge(NamedTuple):
-    """An edge of a cell; `op` is None where the operations sit on the nodes (NAS-Bench-101).
+    """An edge of a cell; `op` is None in a space that has its operations on the nodes.
 
     >>> Edge(0, 1, "skip_connect").op
     'skip_connect'
@@ -49,18 +49,18 @@ class Cell:
     ) -> None:
         if not _is_index(nodes):
             raise InputError(f"nodes is {short(nodes)}, expected a count such as 4")
-        found = sorted((_edge(edge) for edge in _items("edges", edges)), key=_edge_order)
+        ordered = sorted((_edge(edge) for edge in _items("edges", edges)), key=_edge_order)
         outputs = _all("output", _items("output", output), _is_index, "a node number")
         set_field = object.__setattr__  # the dataclass is frozen for everyone else
         set_field(self, "nodes", nodes)
-        set_field(self, "edges", tuple(found))
+        set_field(self, "edges", tuple(ordered))
         set_field(self, "output", tuple(sorted(outputs)))
         set_field(self, "ops", tuple(_all("ops", _items("ops", ops), _is_text, "the name of an operation")))
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """A cell (or a normal and a reduction cell) of a named space, or the choices made in a user's own module.
+    """One or several cells of a space, or named choices: the decisions of a search.
 
     >>> a = Architecture("choice", choices={"block2": "skip", "block1": "conv3"})
     >>> a == Architecture("choice", choices={"block1": "conv3", "block2": "skip"})
@@ -72,12 +72,12 @@ class Architecture:
     space: str
     cells: Mapping[str, Cell] = field(default_factory=dict)
     choices: Mapping[str, str] = field(default_factory=dict)
-    variant: str | None = None  # which of S1, S2, S3 in nas-bench-1shot1
+    variant: str | None = None  # in a space that comes in several
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cells", _frozen("cells", self.cells))
         object.__setattr__(self, "choices", _frozen("choices", self.choices))
-        rules.check(self)
+        space_of(self).check(self)
 
     @property
     def cell(self) -> Cell:

@@ -32,7 +32,7 @@ def names() -> list[str]:
 
 
 def entry(name: str) -> Entry:
-    """The published cell of that name; capitals do not matter, and an unknown name is answered with its neighbours.
+    """The published cell of that name, in capitals or not; the error for an unknown name suggests others.
 
     >>> entry("darts_v2").name
     'DARTS_V2'
@@ -40,10 +40,10 @@ def entry(name: str) -> Entry:
     Traceback (most recent call last):
     idarts.errors.InputError: no published cell is called 'DARTS_V3'; did you mean DARTS_V2, DARTS_V1, SDARTS_ADV?
     """
-    found = find(name)
-    if found is None:
+    published = find(name)
+    if published is None:
         raise InputError(f"no published cell is called {name!r}; {suggestion(name)}")
-    return found
+    return published
 
 
 def find(name: str) -> Entry | None:
@@ -65,7 +65,7 @@ def entry_of(architecture: Architecture) -> Entry | None:
 
 
 def suggestion(name: str) -> str:
-    """What to say to someone who typed a name that does not exist.
+    """The end of an error message about an unknown name.
 
     >>> suggestion("snas")
     'did you mean XNAS, ENAS, SNAS_mild?'
@@ -91,4 +91,4 @@ def _by_lower_case() -> dict[str, str]:
 
 @cache
 def _by_architecture() -> dict[Architecture, Entry]:
-    return {found.architecture: found for found in _entries().values()}
+    return {cell.architecture: cell for cell in _entries().values()}

@@ -8,8 +8,8 @@ from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.table import Table
 
-from idarts.arch import Architecture, convert, draw, parse, registry, to_data
-from idarts.arch.forms import CONVERSIONS, FORMS
+from idarts.arch import Architecture, convert, draw, parse, registry, space_of, to_data
+from idarts.arch.forms import described_forms, form_names
 from idarts.cli.actions import add_actions, run_action
 from idarts.files import write_whole
 from idarts.pages.gallery import write_gallery
@@ -77,10 +77,10 @@ def _show(args: Namespace) -> None:
 
 
 def _networks(architecture: Architecture, sizes: dict[str, int | None]) -> dict[str, Any]:
-    from idarts.spaces import MACROS, count  # noqa: PLC0415 (the other actions need no torch)
+    from idarts.spaces import count  # noqa: PLC0415 (the other actions need no torch)
 
-    macros = MACROS.get(architecture.space, {})
-    counted = {name: count(architecture, macro.changed(**sizes)) for name, macro in macros.items()}
+    skeletons = space_of(architecture).skeletons
+    counted = {name: count(architecture, skeleton.changed(**sizes)) for name, skeleton in skeletons.items()}
     return {
         name: {
             "params": counts.params,
@@ -94,10 +94,8 @@ def _networks(architecture: Architecture, sizes: dict[str, int | None]) -> dict[
 def _print_report(architecture: Architecture, report: dict[str, Any]) -> None:
     console = Console(soft_wrap=True, markup=False, highlight=False)  # long lines stay whole, to be copied
     console.print(f"{report['name'] or 'unpublished cell'} ({architecture.space})", style="bold")
-    for form in ("genotype", "string", "index", "nas-bench-101"):
-        spaces, write = CONVERSIONS[form]
-        if architecture.space in spaces:
-            console.print(f"{form}: {write(architecture)}")
+    for form, write in space_of(architecture).forms.items():
+        console.print(f"{form}: {write(architecture)}")
     for choice, branch in architecture.choices.items():
         console.print(f"{choice}: {branch}")
     for name, value in (report["provenance"] or {}).items():
@@ -110,7 +108,7 @@ def _print_report(architecture: Architecture, report: dict[str, Any]) -> None:
 
 def _counts_table(architecture: Architecture, networks: dict[str, Any]) -> Table:
     columns = {"parameters": "params", "with auxiliary head": "params_with_auxiliary"}
-    if architecture.space != "darts":
+    if not space_of(architecture).has_auxiliary:
         del columns["with auxiliary head"]
     table = Table("network", *columns, "multiply-adds conv+fc", "conv+fc+bn")
     for column in table.columns[1:]:
@@ -132,7 +130,7 @@ def _draw(args: Namespace) -> None:
 
 def _add_convert(parser: ArgumentParser) -> None:
     _add_what(parser)
-    parser.add_argument("--to", type=str, required=True, help=f"one of {', '.join(CONVERSIONS)}")
+    parser.add_argument("--to", type=str, required=True, help=f"one of {', '.join(form_names())}")
     parser.add_argument("-o", "--output", type=str, help="file to write instead of printing")
 
 
@@ -154,7 +152,7 @@ def _gallery(args: Namespace) -> None:
 
 
 def _add_what(parser: ArgumentParser) -> None:
-    parser.add_argument("what", type=str, metavar="WHAT", help=FORMS)
+    parser.add_argument("what", type=str, metavar="WHAT", help=described_forms())
 
 
 # action → (one line of help, declares its arguments, does it)

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from idarts.arch import parse, to_data
-from idarts.arch.forms import FORMS
+from idarts.arch.forms import described_forms
 from idarts.engine.device import device_named
 from idarts.engine.folder import MODEL
 from idarts.errors import InputError
-from idarts.spaces import Macro, network
+from idarts.spaces import Skeleton, network
 from idarts.spaces.networks import resolve
 from idarts.training import find_model, profile, read_card
 from idarts.training.model_folder import is_model
@@ -25,7 +25,7 @@ _SIZES = ("depth", "channels", "classes", "image")
 
 def add_arguments(parser: ArgumentParser) -> None:
     """An architecture or a network, its skeleton, and how to measure."""
-    parser.add_argument("arch", type=str, metavar="ARCH", help=f"{FORMS}, or a trained network's folder")
+    parser.add_argument("arch", type=str, metavar="ARCH", help=f"{described_forms()}, or a trained network's folder")
     parser.add_argument("--skeleton", type=str, help="published skeleton around the cell, such as cifar or imagenet")
     parser.add_argument("--depth", type=int, help="cells (in NAS-Bench: cells per stage) instead of the usual")
     parser.add_argument("--channels", type=int, help="channels of the first cells instead of the usual")
@@ -56,7 +56,7 @@ def run(args: Namespace) -> None:
         _print(architecture.space, skeleton, facts)
 
 
-def _described(args: Namespace) -> tuple[Any, Macro, int, tuple[int, int]]:
+def _described(args: Namespace) -> tuple[Any, Skeleton, int, tuple[int, int]]:
     """Architecture, skeleton, channels and size of the images: a trained network's own, else the usual ones."""
     sizes = {size: args[size] for size in _SIZES}
     path = Path(args.arch)
@@ -75,7 +75,7 @@ def _described(args: Namespace) -> tuple[Any, Macro, int, tuple[int, int]]:
     return architecture, skeleton, in_channels, (skeleton.image, skeleton.image)
 
 
-def _print(space: str, skeleton: Macro, facts: dict[str, Any]) -> None:
+def _print(space: str, skeleton: Skeleton, facts: dict[str, Any]) -> None:
     console = Console(markup=False, highlight=False)
     channels, height, width = facts["image"]
     console.print(

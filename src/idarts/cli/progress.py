@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from idarts.arch import Architecture, convert
+from idarts.arch import Architecture
 from idarts.searching.loop import Search
 from idarts.searching.round import Round
 from idarts.training.loop import Round as TrainRound
@@ -138,7 +138,7 @@ class _Moment(NamedTuple):
 
 
 def cell_text(architecture: Architecture) -> str:
-    """An architecture in few words; operations stand before the node that they come from, as in NAS-Bench-201.
+    """An architecture in few words; each operation is followed by the node that it reads.
 
     >>> cell_text(Architecture("choice", choices={"block1": "conv3", "block2": "skip"}))
     'block1=conv3 block2=skip'
@@ -146,8 +146,6 @@ def cell_text(architecture: Architecture) -> str:
     >>> cell_text(parse("DARTS_V2"))[:57]
     'normal |sep_conv_3x3~0|sep_conv_3x3~1| + |sep_conv_3x3~0|'
     """
-    if architecture.space == "nas-bench-201":
-        return convert(architecture, "string")
     if architecture.choices:
         return " ".join(f"{name}={branch}" for name, branch in architecture.choices.items())
     texts = []

@@ -8,7 +8,7 @@ from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.table import Table as Grid
 
-from idarts.arch.forms import FORMS
+from idarts.arch.forms import described_forms
 from idarts.cli.actions import add_actions, run_action
 from idarts.tables import TABLES, import_table, importable_files, load_typed, row_table, table
 
@@ -137,7 +137,7 @@ def _add_benchmark(parser: ArgumentParser) -> None:
 
 def _add_cell(parser: ArgumentParser) -> None:
     own = "a NAS-Bench-201 index or a NAS-Bench-101 hash"
-    parser.add_argument("cell", type=str, metavar="CELL", help=f"{FORMS}; also {own}")
+    parser.add_argument("cell", type=str, metavar="CELL", help=f"{described_forms()}; also {own}")
 
 
 def _console() -> Console:

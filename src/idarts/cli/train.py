@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 
-from idarts.arch.forms import FORMS
+from idarts.arch.forms import described_forms
 from idarts.cli.progress import TRAINING, Progress
 from idarts.cli.settings import add_run_arguments, chosen, given, layer, record
 from idarts.engine.run import Interrupted
@@ -17,7 +17,7 @@ from idarts.training.settings import TrainConfig
 
 def add_arguments(parser: ArgumentParser) -> None:
     """What to train, where to write, how to go on, and every field of the settings."""
-    parser.add_argument("arch", nargs="?", type=str, metavar="ARCH", help=f"what to train: {FORMS}")
+    parser.add_argument("arch", nargs="?", type=str, metavar="ARCH", help=f"what to train: {described_forms()}")
     add_run_arguments(parser, TrainConfig, PRESETS, "train-ARCH-DATA-SEED")
     parser.usage = "idarts train ARCH [--preset NAME] [--config FILE] [--out FOLDER] [--SETTING VALUE ...]"
 

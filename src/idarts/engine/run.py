@@ -49,7 +49,9 @@ class Job:
     result: Callable[[list[Entry]], dict[str, Any]]  # the whole log → the content of result.json
     kind: str = "search"  # checkpoints of another kind are refused
     facts: dict[str, Any] = field(default_factory=dict)  # written beside the settings
-    upgrade: Callable[[dict[str, Any]], dict[str, Any]] = dict  # settings as older versions wrote them → in today's names
+    upgrade: Callable[[dict[str, Any]], dict[str, Any]] = (
+        dict  # settings as older versions wrote them → in today's names
+    )
 
 
 class Interrupted(KeyboardInterrupt):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from idarts._version import __version__
-from idarts.engine.folder import require_own
+from idarts.engine.lock import require_own
 from idarts.errors import InputError
 from idarts.files import write_whole
 from idarts.pages.chart import Chart, banded, chart

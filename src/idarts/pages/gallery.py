@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from idarts.arch.drawing import FAMILIES
 from idarts.arch.registry import Entry, entry, names
+from idarts.arch.style import FAMILIES
 from idarts.errors import InputError
 from idarts.files import write_whole
 from idarts.pages.cell import draw

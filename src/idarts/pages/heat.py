@@ -75,7 +75,7 @@ def heat(run: Run) -> Heat | None:
     numbers = known[0][0], known[-1][0]
     groups: dict[str, list[Decision]] = {}
     for name, shares in weights.items():
-        groups.setdefault(title(name), []).extend(_decisions(run, name, shares, span, numbers))
+        groups.setdefault(title(run.config, name), []).extend(_decisions(run, name, shares, span, numbers))
     return Heat(
         [Group(heading, decisions) for heading, decisions in groups.items()],
         *numbers,

@@ -3,27 +3,23 @@
 from collections.abc import Mapping
 from typing import Any
 
-from idarts.arch.drawing import label
-from idarts.arch.rules import DARTS_OPS, NAS_BENCH_201_EDGES, NAS_BENCH_201_OPS
-
-DARTS_EDGES = tuple((source, target) for target in range(2, 6) for source in range(target))
-ONE_SHOT_OPS = ("maxpool3x3", "conv3x3-bn-relu", "conv1x1-bn-relu")  # in the order of the supernet's columns
-_GROUPS = {"normal": "Normal cell", "reduce": "Reduction cell"}
+from idarts.arch import SPACES, Space
 
 
-def title(group: str) -> str:
-    """A heading for a group of decisions; empty for one whose decisions speak for themselves.
+def title(config: Mapping[str, Any], group: str) -> str:
+    """A heading for a group of decisions; empty if its space has none.
 
-    >>> title("reduce"), title("inputs_2")
+    >>> title({"space": "darts"}, "reduce"), title({}, "inputs_2")
     ('Reduction cell', '')
     """
-    return _GROUPS.get(group, "")
+    space = _space(config)
+    return space.style.titles.get(group, "").capitalize() if space else ""
 
 
 def names(config: Mapping[str, Any], group: str, shape: tuple[int, ...]) -> tuple[list[str], list[str]]:
     """Names of a group's decisions (rows of α) and of their options (columns).
 
-    A model of one's own has the names of its branches in the run's configuration, under `choices`.
+    For a user's own model, the names of the branches are in the run's configuration, under `choices`.
 
     >>> names({"space": "nas-bench-201"}, "cell", (6, 5))[0][:3], names({}, "mine", (1, 2))
     (['in → 1', 'in → 2', '1 → 2'], (['mine'], ['option 1', 'option 2']))
@@ -35,25 +31,14 @@ def names(config: Mapping[str, Any], group: str, shape: tuple[int, ...]) -> tupl
     return generic, [f"option {column + 1}" for column in range(shape[1])]
 
 
+def _space(config: Mapping[str, Any]) -> Space | None:
+    return SPACES.parts().get(str(config.get("space")))
+
+
 def _known(config: Mapping[str, Any], group: str, shape: tuple[int, ...]) -> tuple[list[str], list[str]]:
-    space = str(config.get("space"))
-    if space == "nas-bench-201":
-        ends = {0: "in", 3: "out"}
-        edges = [f"{ends.get(source, source)} → {ends.get(target, target)}" for source, target in NAS_BENCH_201_EDGES]
-        return edges, [label(op) for op in NAS_BENCH_201_OPS]
-    if space == "darts":
-        inputs = {0: "c(k−2)", 1: "c(k−1)"}
-        edges = [f"{inputs.get(source, source - 2)} → {target - 2}" for source, target in DARTS_EDGES]
-        return edges, [label(op) for op in DARTS_OPS]
-    if space.startswith("nas-bench-1shot1"):
-        return _one_shot(group, shape)
+    space = _space(config)
+    if space and space.has("labels"):
+        return space.labels(group, shape)
     choices = config.get("choices")
     branches = choices.get(group) if isinstance(choices, Mapping) else None
     return ([group], [str(branch) for branch in branches]) if isinstance(branches, list) else ([], [])
-
-
-def _one_shot(group: str, shape: tuple[int, ...]) -> tuple[list[str], list[str]]:
-    if group == "ops":
-        return [f"operation of node {row + 1}" for row in range(shape[0])], [label(op) for op in ONE_SHOT_OPS]
-    reader = "the output" if group == "output" else f"node {group.removeprefix('inputs_')}"
-    return [f"what {reader} reads"], ["in", *(f"node {node}" for node in range(1, shape[1]))]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from idarts.arch import Architecture
-from idarts.arch.drawing import family
+from idarts.arch.style import family
 from idarts.engine.folder import Run, as_float
 
 _UNDECIDED = 0.95  # entropy above which the largest α is hardly more than chance

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from idarts.arch import space_of
 from idarts.engine.settings import adopt_parts, change
 from idarts.errors import InputError
 from idarts.searching.catalogue import METHODS
@@ -17,7 +18,7 @@ from idarts.searching.round import Round
 from idarts.searching.run import SearchResult, run_search
 from idarts.searching.settings import RunConfig
 from idarts.searching.task import Task
-from idarts.spaces import Space, Supernet
+from idarts.spaces import SPACES, Space, Supernet
 from idarts.tables import find
 
 _DATA = ("data", "data_root", "image")  # settings that describe data by name
@@ -93,8 +94,8 @@ def _name(space: "str | Space | nn.Module") -> str:
     if isinstance(space, str):
         return space
     if isinstance(space, Space):
-        return space.name
-    return type(space).__name__ if isinstance(space, Supernet) else "choice"
+        return SPACES.own(space, space.name)
+    return space_of(space.architecture()).name if isinstance(space, Supernet) else "choice"
 
 
 def _require_used(settings: dict[str, Any], module: bool) -> None:

@@ -23,9 +23,9 @@ from torch import Tensor
 from idarts.arch import Architecture
 from idarts.errors import InputError
 from idarts.searching.judge import largest
-from idarts.searching.prices import UNITS, Prices, prices
 from idarts.searching.settings import Config, Cost, Selection
 from idarts.spaces import Supernet
+from idarts.spaces.prices import UNITS, Prices, prices
 
 LAST_TEMPERATURE = 0.03  # of the softmax under which the cost is expected; it falls from 1 with the budget
 TIE = 1e-3  # by which the others of equal options are lowered below the one that is taken
@@ -38,8 +38,8 @@ class CostTarget:
 
     >>> from idarts.spaces import space
     >>> chosen = space("nas-bench-201")
-    >>> net = chosen.supernet(chosen.skeleton.change(depth=1, channels=4))
-    >>> limit = CostTarget(net, prices(net, Cost("parameters")), Cost("parameters", target=560_000.0))
+    >>> net = chosen.supernet(chosen.skeleton.changed(depth=1, channels=4))
+    >>> limit = CostTarget(net, prices(net, "parameters"), Cost("parameters", target=560_000.0))
     >>> _ = torch.nn.init.zeros_(net.alpha["cell"])
     >>> round(limit.expected().item())  # 73,306 and 6 · (28,000 + 243,040) / 5
     398554
@@ -171,7 +171,7 @@ def cost_target(net: Supernet, settings: Config, batch: Callable[[], Any]) -> Co
     >>> from idarts.searching import config
     >>> from idarts.spaces import space
     >>> chosen = space("nas-bench-201")
-    >>> net = chosen.supernet(chosen.skeleton.change(depth=1, channels=4))
+    >>> net = chosen.supernet(chosen.skeleton.changed(depth=1, channels=4))
     >>> cost_target(net, config(cost={"kind": "parameters", "target": 2_000_000.0}), lambda: None)
     Traceback (most recent call last):
     idarts.errors.InputError: cost.target is 2,000,000 parameters, and no architecture comes within 5 %: \
@@ -182,7 +182,8 @@ the nearest has 1,531,546; change cost.target or cost.tolerance
         return None
     if wanted.target is None:
         raise InputError(f"cost.target is missing; give the {UNITS[wanted.kind]} to aim at")
-    target = CostTarget(net, prices(net, wanted, batch), wanted, settings.none and settings.selection.none)
+    priced = prices(net, wanted.kind, wanted.skeleton, table=wanted.table, batch=batch)
+    target = CostTarget(net, priced, wanted, settings.none and settings.selection.none)
     nearest = target.cost(target.pick(net, settings.selection))
     if abs(nearest - wanted.target) > wanted.tolerance * wanted.target:
         raise InputError(

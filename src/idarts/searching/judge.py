@@ -29,7 +29,7 @@ def largest(net: Supernet, selection: Selection, alphas: Mapping[str, Tensor] | 
 
     >>> from idarts.spaces import space
     >>> chosen = space("nas-bench-201")
-    >>> net = chosen.supernet(chosen.skeleton.change(depth=1, channels=4))
+    >>> net = chosen.supernet(chosen.skeleton.changed(depth=1, channels=4))
     >>> alphas = {"cell": torch.tensor([[3.0, 0.0, 0.0, 2.0, 0.0]] * 6)}
     >>> [largest(net, Selection(none=none), alphas).cell.edges[0].op for none in (True, False)]
     ['none', 'nor_conv_3x3']

@@ -55,10 +55,10 @@ def prepare(
         device = device_named(settings.device)
         supernet, build = _builders(chosen, parts, settings, device)
         labels, population = {}, {"sample": chosen.sample, "mutate": chosen.mutate}
-    streams = [
+    train, valid = (
         _stream(part, settings, which, device, parts.augment) for which, part in enumerate((parts.train, parts.valid))
-    ]
-    return Task(supernet, *streams, settings, loss, build, table, labels=labels, **population)
+    )
+    return Task(supernet, train, valid, settings, loss, build, table, labels=labels, **population)
 
 
 def named_parts(settings: RunConfig) -> Parts:
@@ -119,16 +119,16 @@ def _builders(
     """How supernets of a space are built for a stage, and networks, as wide as these and as deep as the space's own."""
     channels, height, _ = parts.train.shape
     sizes = {"depth": settings.depth, "channels": settings.channels, "classes": parts.classes, "image": height}
-    skeleton: Skeleton = chosen.skeleton.change(**sizes)
+    skeleton: Skeleton = chosen.skeleton.changed(**sizes)
     relaxation = build_part(RELAXATIONS, settings.relaxation, settings.relaxation_options)
 
     def supernet(stage: Stage) -> Supernet:
-        size = skeleton.change(depth=stage.depth, channels=stage.channels)
+        size = skeleton.changed(depth=stage.depth, channels=stage.channels)
         net: Supernet = chosen.supernet(size, in_channels=channels, relaxation=relaxation).to(device)
         return net
 
     def build(architecture: Architecture) -> nn.Module:
-        net = network(architecture, skeleton.change(depth=chosen.skeleton.depth), in_channels=channels).to(device)
+        net = network(architecture, skeleton.changed(depth=chosen.skeleton.depth), in_channels=channels).to(device)
         channels_last(net)
         return net
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from idarts.arch import SPACES
 from idarts.engine.settings import (
     Count,
     CountOrZero,
@@ -243,7 +244,7 @@ class Config:
 class RunConfig(Config):
     """All settings of a run: those of the search, and what it searches on and with."""
 
-    space: str = "nas-bench-201"
+    space: Annotated[str, PartOf(lambda: SPACES)] = "nas-bench-201"
     """search space"""
     method: str = "idarts"
     """named settings, which other options change: see `idarts methods`"""

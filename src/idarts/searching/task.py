@@ -35,7 +35,7 @@ class Task:
     >>> from idarts.spaces import space
     >>> train, valid = split(load("digits").train, 0.5, seed=0)
     >>> chosen = space("nas-bench-201")
-    >>> net = chosen.supernet(chosen.skeleton.change(depth=1, channels=4), in_channels=1)
+    >>> net = chosen.supernet(chosen.skeleton.changed(depth=1, channels=4), in_channels=1)
     >>> search = Task(net, Batches(train, 16), Batches(valid, 16), config(rounds=2)).search()
     >>> [round.number for round in search.rounds()]
     [1, 2]

@@ -1,31 +1,79 @@
-"""Search spaces: supernets with weights and α, the networks of their architectures, and what those cost."""
+"""Search spaces, one folder each; and what they share: supernets, networks of architectures, counts and prices.
 
-from idarts.layers.mixture import Mixture
-from idarts.spaces.choice import Choice, ChoiceSupernet, derive, tie
-from idarts.spaces.counting import CONVENTIONS, Counts, count, count_module
-from idarts.spaces.macro import MACROS, Macro
-from idarts.spaces.networks import network
-from idarts.spaces.registry import SPACES, Space, space
-from idarts.spaces.relaxation import Relaxation, softmax
-from idarts.spaces.supernet import Supernet
+What needs torch is imported on first use: the records of the spaces do not.
+
+>>> from idarts.spaces import SPACES
+>>> sorted(name for name in SPACES if SPACES[name].has("supernet"))
+['darts', 'nas-bench-1shot1-s1', 'nas-bench-1shot1-s2', 'nas-bench-1shot1-s3', 'nas-bench-201']
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from idarts.arch import SPACES, Skeleton, Space
+from idarts.errors import InputError, require_known
+
+if TYPE_CHECKING:
+    from idarts.layers.mixture import Mixture
+    from idarts.spaces.choice.supernet import Choice, ChoiceSupernet, derive, tie
+    from idarts.spaces.counting import CONVENTIONS, Counts, count, count_module
+    from idarts.spaces.networks import network
+    from idarts.spaces.prices import Prices, measure_latency
+    from idarts.spaces.relaxation import Relaxation, softmax
+    from idarts.spaces.supernet import Supernet
 
 __all__ = [
     "CONVENTIONS",
-    "MACROS",
     "SPACES",
     "Choice",
     "ChoiceSupernet",
     "Counts",
-    "Macro",
     "Mixture",
+    "Prices",
     "Relaxation",
+    "Skeleton",
     "Space",
     "Supernet",
     "count",
     "count_module",
     "derive",
+    "measure_latency",
     "network",
     "softmax",
     "space",
     "tie",
 ]
+
+_LAZY = {
+    "idarts.layers.mixture": ("Mixture",),
+    "idarts.spaces.choice.supernet": ("Choice", "ChoiceSupernet", "derive", "tie"),
+    "idarts.spaces.counting": ("CONVENTIONS", "Counts", "count", "count_module"),
+    "idarts.spaces.networks": ("network",),
+    "idarts.spaces.prices": ("Prices", "measure_latency"),
+    "idarts.spaces.relaxation": ("Relaxation", "softmax"),
+    "idarts.spaces.supernet": ("Supernet",),
+}
+
+
+def space(name: str) -> Space:
+    """A space that can be searched, by name.
+
+    >>> space("nas-bench-201").size
+    15625
+    >>> space("nas-bench-102")
+    Traceback (most recent call last):
+    idarts.errors.InputError: unknown space 'nas-bench-102'; did you mean nas-bench-201?
+    """
+    searchable = sorted(known for known, record in SPACES.parts().items() if record.has("supernet"))
+    if name in SPACES and name not in searchable:
+        raise InputError(f"the space {name} has no supernet to search; there are {', '.join(searchable)}")
+    if ":" not in str(name):
+        require_known("space", name, searchable)
+    return SPACES[name]
+
+
+def __getattr__(name: str) -> Any:
+    module = next((module for module, names in _LAZY.items() if name in names), None)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(module), name)

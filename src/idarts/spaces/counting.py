@@ -1,14 +1,14 @@
 """Exact parameters and multiply-adds of a network for one image, without arithmetic and almost without memory.
 
-The network is made on the meta device, its weights become memory that nobody writes to, and a batch of no images goes
-through it: every layer sees the right shapes and has nothing to do. (A meta tensor would do as well, but its first use
-makes torch import its compiler, which takes longer than all of this.)
+The network is made on the meta device, its weights become memory that is never written to, and an empty batch goes
+through it: every layer sees the right shapes and has nothing to compute. (A meta tensor would do as well, but its first
+use makes torch import its compiler, which takes longer than all of this.)
 
 Two conventions, because papers use both:
 
-- `conv+fc`: every multiply-add of convolutions and fully connected layers; a bias counts as one more input. This is
-  what NAS-Bench-201 publishes.
-- `conv+fc+bn`: two more for every element that a BatchNorm puts out.
+- `conv+fc`: every multiply-add of convolutions and fully connected layers; a bias counts as one more input. The tables
+  of NAS-Bench-201 count in this way.
+- `conv+fc+bn`: two more for every output element of a BatchNorm.
 """
 
 from copy import deepcopy
@@ -22,9 +22,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
-from idarts.arch import Architecture, parse
+from idarts.arch import Architecture, Skeleton, parse, space_of
 from idarts.errors import InputError
-from idarts.spaces.macro import Macro
 from idarts.spaces.networks import network, resolve
 
 _COUNTED = (_BatchNorm, _ConvNd, nn.Linear, nn.MultiheadAttention)
@@ -42,7 +41,7 @@ class Counts:
 
 def count(
     architecture: "Architecture | str | PathLike[str]",
-    skeleton: str | Macro | None = None,
+    skeleton: str | Skeleton | None = None,
     *,
     depth: int | None = None,
     channels: int | None = None,
@@ -50,18 +49,18 @@ def count(
     image: int | None = None,
     in_channels: int = 3,
 ) -> Counts:
-    """Counts of the network that `network` builds from the same words, for one image.
+    """Counts for one image of the network that `network` builds from the same arguments.
 
     >>> count("DARTS_V2", "cifar").params
     3349342
     >>> count("NB201_all_conv3x3").multiply_adds["conv+fc"]
     220119690
     """
-    found = parse(architecture)
-    chosen = resolve(found, skeleton, depth=depth, channels=channels, classes=classes, image=image)
-    has_auxiliary = found.space == "darts"
+    record = parse(architecture)
+    chosen = resolve(record, skeleton, depth=depth, channels=channels, classes=classes, image=image)
+    has_auxiliary = space_of(record).has_auxiliary
     with torch.device("meta"):
-        net = network(found, chosen, in_channels=in_channels, auxiliary=has_auxiliary)
+        net = network(record, chosen, in_channels=in_channels, auxiliary=has_auxiliary)
     params = _params(net)
     extra = _params(net.get_submodule("auxiliary")) if has_auxiliary else 0
     _allocate(net)
@@ -69,9 +68,9 @@ def count(
 
 
 def count_module(module: nn.Module, *inputs: Tensor) -> Counts:
-    """Counts of any module for one sample of these inputs (the first of a batch), whatever they hold.
+    """Counts of any module for one sample of these inputs, whose values do not matter.
 
-    The module is copied to the meta device, which asks less of it than an empty batch; it is not run itself.
+    A copy on the meta device is run with the first sample of the batch; not every module can take an empty batch.
 
     >>> count_module(nn.Linear(3, 2), torch.empty(5, 3)).multiply_adds
     {'conv+fc': 8, 'conv+fc+bn': 8}
@@ -95,23 +94,23 @@ def _allocate(net: nn.Module) -> None:
 
 @torch.no_grad()
 def _forward(net: nn.Module, *inputs: Tensor) -> dict[str, int]:
-    """Run the network in evaluation mode with a hook on every layer that counts."""
-    found, samples = {"layers": 0, "norms": 0}, len(inputs[0])
+    """Run the network in evaluation mode with a counting hook on every layer with multiply-adds."""
+    sums, samples = {"layers": 0, "norms": 0}, len(inputs[0])
 
     def size(value: Tensor) -> int:
-        """Of one sample: all that there is of it, however it was folded; of no sample, what each would have."""
+        """Elements for one sample: all of them, however they are folded; for an empty batch, those it would have."""
         return value.numel() if samples else prod(value.shape[1:])
 
     def add(layer: nn.Module, given: tuple[Any, ...], result: Tensor) -> None:
         if isinstance(layer, nn.MultiheadAttention):
-            raise InputError("the multiply-adds of MultiheadAttention cannot be counted; go by parameters or latency")
+            raise InputError("the multiply-adds of MultiheadAttention cannot be counted; use parameters or latency")
         outputs = size(result)
         if isinstance(layer, _BatchNorm):
-            found["norms"] += 2 * outputs
+            sums["norms"] += 2 * outputs
         else:
             assert isinstance(layer, (_ConvNd, nn.Linear))
             elements = size(given[0]) if isinstance(layer, _ConvTransposeNd) else outputs
-            found["layers"] += elements * prod(layer.weight.shape[1:]) + (0 if layer.bias is None else outputs)
+            sums["layers"] += elements * prod(layer.weight.shape[1:]) + (0 if layer.bias is None else outputs)
 
     counted = (layer for layer in net.modules() if isinstance(layer, _COUNTED))
     handles = [layer.register_forward_hook(add) for layer in counted]
@@ -120,4 +119,4 @@ def _forward(net: nn.Module, *inputs: Tensor) -> dict[str, int]:
     finally:
         for handle in handles:
             handle.remove()
-    return {"conv+fc": found["layers"], "conv+fc+bn": found["layers"] + found["norms"]}
+    return {"conv+fc": sums["layers"], "conv+fc+bn": sums["layers"] + sums["norms"]}

@@ -1,4 +1,4 @@
-"""The operations of the three spaces as torch modules.
+"""Operations on edges as torch modules, for all spaces that have them.
 
 Every operation on an edge keeps its channels and, with `stride` 2, halves the image (rounding up, so any size works).
 """
@@ -10,12 +10,9 @@ from torch import Tensor, nn
 
 from idarts.errors import InputError
 
-# NAS-Bench-101 keeps 0.997 of the old average at each step, which PyTorch, counting the new part, calls 0.003.
-NAS_BENCH_101_MOMENTUM = 0.003
-
 
 def operation(name: str, channels: int, stride: int = 1, affine: bool = True) -> nn.Module:
-    """The operation that DARTS and NAS-Bench-201 put on an edge; `affine` is that of its BatchNorm.
+    """An operation by name; `affine` is that of its BatchNorm.
 
     >>> operation("sep_conv_3x3", 4, stride=2)(torch.zeros(1, 4, 7, 7)).shape
     torch.Size([1, 4, 4, 4])
@@ -26,37 +23,13 @@ def operation(name: str, channels: int, stride: int = 1, affine: bool = True) ->
 
 
 def relu_conv_bn(inputs: int, outputs: int, kernel: int = 1, stride: int = 1, affine: bool = True) -> nn.Sequential:
-    """ReLU, convolution, BatchNorm, as NAS-Bench-201's convolutions and DARTS' preprocessing are made.
+    """ReLU, convolution, BatchNorm.
 
     >>> relu_conv_bn(3, 8)(torch.zeros(1, 3, 4, 4)).shape
     torch.Size([1, 8, 4, 4])
     """
     convolution = nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, bias=False)
     return nn.Sequential(nn.ReLU(), convolution, nn.BatchNorm2d(outputs, affine=affine))
-
-
-def conv_bn_relu(inputs: int, outputs: int, kernel: int = 1) -> nn.Sequential:
-    """Convolution, BatchNorm, ReLU, as NAS-Bench-101's convolutions and projections are made.
-
-    >>> conv_bn_relu(3, 8, 3)[1].momentum
-    0.003
-    """
-    convolution = nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2, bias=False)
-    return nn.Sequential(convolution, nn.BatchNorm2d(outputs, momentum=NAS_BENCH_101_MOMENTUM), nn.ReLU())
-
-
-def vertex_operation(name: str, channels: int) -> nn.Module:
-    """The operation that NAS-Bench-101 puts on a vertex.
-
-    >>> vertex_operation("maxpool3x3", 4)(torch.zeros(1, 4, 5, 5)).shape
-    torch.Size([1, 4, 5, 5])
-    """
-    kernels = {"conv3x3-bn-relu": 3, "conv1x1-bn-relu": 1}
-    if name in kernels:
-        return conv_bn_relu(channels, channels, kernels[name])
-    if name == "maxpool3x3":
-        return nn.MaxPool2d(3, stride=1, padding=1)
-    raise InputError(f"unknown operation {name!r}, expected one of {', '.join(kernels)}, maxpool3x3")
 
 
 class Zero(nn.Module):

@@ -1,4 +1,4 @@
-"""What every supernet has: weights w and architecture parameters α, both ordinary parameters in its `state_dict`."""
+"""The base of all supernets: weights w and architecture parameters α, both ordinary parameters in the `state_dict`."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from idarts.errors import InputError
 from idarts.layers.mixture import Mixture
 from idarts.spaces.relaxation import Relaxation, softmax
 
-SMALLEST_IMAGE = 3  # below it a reduction would leave nothing to look at
+SMALLEST_IMAGE = 3  # below it a reduction would leave nothing
 ALPHA_SCALE = 1e-3  # of the normal distribution that α starts from
 
 
@@ -23,20 +23,20 @@ def channels_last(module: nn.Module) -> None:
 
 
 def require_size(height: int, width: int) -> None:
-    """Images that every space's reductions leave something of."""
+    """Refuse images that the reductions of a network would leave nothing of."""
     if min(height, width) < SMALLEST_IMAGE:
         least = f"{SMALLEST_IMAGE}×{SMALLEST_IMAGE}"
         raise InputError(f"images of {height}×{width} pixels, expected at least {least}: they are halved twice")
 
 
 class Supernet(nn.Module):
-    """All architectures of a space in one network, mixed as `relaxation` says.
+    """All architectures of a space in one network, mixed by `relaxation`.
 
-    `alpha` holds a matrix for each group of decisions. `forward(x)` mixes by the relaxation of α;
-    `forward(x, mixtures=…)` by given ones, as those of a single path: `net(x, mixtures=net.path(architecture))`.
+    `alpha` holds a matrix for each group of decisions. `forward(x)` mixes with the relaxation of α, `forward(x,
+    mixtures=…)` with given mixtures, such as those of a single path: `net(x, mixtures=net.path(architecture))`.
     """
 
-    none: int | None = None  # the column of α that stands for no operation, where a space has one
+    none: int | None = None  # the column of α that stands for no operation, in a space that has one
 
     def __init__(self, alphas: Mapping[str, tuple[int, int]], relaxation: Relaxation = softmax) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Supernet(nn.Module):
         return tuple(self.alpha.values())
 
     def weight_parameters(self) -> tuple[nn.Parameter, ...]:
-        """w: all the others that can be trained; what is frozen stays as it is."""
+        """w: all others that can be trained; frozen parameters stay as they are."""
         outer = {id(parameter) for parameter in self.architecture_parameters()}
         others = (parameter for parameter in self.parameters() if id(parameter) not in outer)
         return tuple(parameter for parameter in others if parameter.requires_grad)
@@ -71,6 +71,10 @@ class Supernet(nn.Module):
     @abstractmethod
     def mixed(self, images: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:
         """The forward pass proper, on images in channels-last layout."""
+
+    def derived(self, architecture: Architecture) -> nn.Module | None:
+        """The network of an architecture with this supernet's modules; None if `idarts.spaces.network` builds it."""
+        return None
 
     @abstractmethod
     def architecture(self) -> Architecture:

@@ -14,7 +14,7 @@ from idarts._version import __version__
 from idarts.arch import Architecture, from_data, to_data
 from idarts.data import ImageData
 from idarts.errors import InputError
-from idarts.spaces import Macro
+from idarts.spaces import Skeleton
 
 FORMAT = "idarts-model-1"
 COLOURS = {1: "grey", 3: "RGB"}  # channels → the colour mode that image files are converted to
@@ -28,8 +28,8 @@ class Card:
     `image` is height and width in pixels. `macro` is None for a user's own module, which only its author can build.
 
     >>> from idarts.arch import parse
-    >>> from idarts.spaces.macro import macro
-    >>> skeleton = macro("darts", depth=2, channels=4, classes=2)
+    >>> from idarts.spaces import SPACES
+    >>> skeleton = SPACES["darts"].resolve(depth=2, channels=4, classes=2)
     >>> card = Card(parse("DARTS_V2"), skeleton, 1, (32, 32), mean=(0.5,), std=(0.25,), labels=("cat", "dog"))
     >>> Card(parse("DARTS_V2"), skeleton, 3, (32, 32), mean=(0.5,), std=(0.25,), labels=("cat", "dog"))
     Traceback (most recent call last):
@@ -37,7 +37,7 @@ class Card:
     """
 
     architecture: Architecture
-    macro: Macro | None
+    macro: Skeleton | None
     in_channels: int
     image: tuple[int, int]
     mean: tuple[float, ...]
@@ -87,14 +87,14 @@ class Card:
 
 
 def card_for(
-    data: ImageData, architecture: Architecture, macro: Macro | None, trained: Mapping[str, Any] | None = None
+    data: ImageData, architecture: Architecture, macro: Skeleton | None, trained: Mapping[str, Any] | None = None
 ) -> Card:
     """The card of a network that was trained on this data.
 
     >>> from idarts.arch import parse
     >>> from idarts.data import load
-    >>> from idarts.spaces.macro import macro
-    >>> card = card_for(load("digits"), parse("DARTS_V2"), macro("darts", "cifar"))
+    >>> from idarts.spaces import SPACES
+    >>> card = card_for(load("digits"), parse("DARTS_V2"), SPACES["darts"].skeletons["cifar"])
     >>> card.in_channels, card.image, card.labels[:2]
     (1, (8, 8), ('0', '1'))
     """
@@ -152,12 +152,12 @@ def _values(where: str, data: Any, keys: Sequence[str]) -> list[Any]:
     return [data[key] for key in keys]
 
 
-def _macro(data: Any) -> Macro:
-    names = [part.name for part in fields(Macro)]
+def _macro(data: Any) -> Skeleton:
+    names = [part.name for part in fields(Skeleton)]
     values = _values("macro", data, names)
     if len(data) > len(names) or not isinstance(data["large"], bool):
         raise InputError(f"macro is {short(dict(data))}, expected only {', '.join(names)}")
-    return Macro(*values)
+    return Skeleton(*values)
 
 
 def _is_tuple(value: Any) -> bool:

@@ -40,11 +40,11 @@ def export(
     >>> import tempfile
     >>> from idarts.arch import parse
     >>> from idarts.training import load, save
-    >>> from idarts.spaces import Macro, network
-    >>> macro = Macro(depth=1, channels=4, classes=2, image=8)
-    >>> card = Card(parse("nas-bench-201:0"), macro, 1, (8, 8), mean=(0.5,), std=(0.2,), labels=("cat", "dog"))
+    >>> from idarts.spaces import Skeleton, network
+    >>> skeleton = Skeleton(depth=1, channels=4, classes=2, image=8)
+    >>> card = Card(parse("nas-bench-201:0"), skeleton, 1, (8, 8), mean=(0.5,), std=(0.2,), labels=("cat", "dog"))
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     net = load(save(Path(place, "model"), network(card.architecture, macro, in_channels=1), card))
+    ...     net = load(save(Path(place, "model"), network(card.architecture, skeleton, in_channels=1), card))
     ...     export(net, Path(place, "out"), ["torch-export"])
     {'torch-export': 0.0}
     """

@@ -24,8 +24,8 @@ def save(folder: "str | PathLike[str]", net: nn.Module, card: Card, *, overwrite
 
     >>> import tempfile
     >>> from idarts.arch import parse
-    >>> from idarts.spaces.macro import macro
-    >>> card = Card(parse("DARTS_V2"), macro("darts", depth=2, channels=4), 3, (32, 32),
+    >>> from idarts.spaces import SPACES
+    >>> card = Card(parse("DARTS_V2"), SPACES["darts"].resolve(depth=2, channels=4), 3, (32, 32),
     ...             mean=(0.5, 0.5, 0.5), std=(0.2, 0.2, 0.2), labels=tuple("0123456789"))
     >>> net = network(card.architecture, card.macro)
     >>> with tempfile.TemporaryDirectory() as place:

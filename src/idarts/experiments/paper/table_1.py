@@ -61,7 +61,7 @@ def _rows(found: RowTable, method: str) -> Any:
 
 def _on_table(found: RowTable, method: str, seed: int) -> Job:
     def measure() -> Sequence[Row]:
-        trials = ON_TABLE[method](on_table.looking(found), Random(seed), on_table.SECONDS)
+        trials = ON_TABLE[method](NAS_BENCH_201, on_table.looking(found), Random(seed), on_table.SECONDS)
         cell = on_table.best(trials).architecture
         spent = {"seconds": round(sum(trial.cost for trial in trials)), "queries": len(trials)}
         return [{"method": method, "seed": seed, "cell": convert(cell, "string"), **accuracies(found, cell), **spent}]

@@ -78,7 +78,7 @@ class Controller(nn.Module):
 
     >>> from idarts.spaces import space
     >>> chosen = space("nas-bench-201")
-    >>> controller = Controller(chosen.supernet(chosen.skeleton.change(depth=1, channels=4)))
+    >>> controller = Controller(chosen.supernet(chosen.skeleton.changed(depth=1, channels=4)))
     >>> choices, log_likelihood, entropy, _ = controller.sample()
     >>> len(choices["cell"]), bool(log_likelihood < 0)
     (6, True)

@@ -5,9 +5,9 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Any
 
-from idarts.arch import Architecture, nas_bench_1shot1, nas_bench_101, parse
-from idarts.arch.rules import NAS_BENCH_1SHOT1_PARENTS, NAS_BENCH_101_OPS
+from idarts.arch import Architecture, parse
 from idarts.errors import InputError
+from idarts.spaces import nas_bench_1shot1, nas_bench_101
 from idarts.tables.lookup import RowTable, decimal
 from idarts.tables.storage.columns import Columns
 
@@ -19,7 +19,7 @@ MEASURED = ("valid", "test", "train", "train_time")
 # More columns: hash_high and hash_low (the halves of the fingerprint), vertices, edges (bit x + y(y-1)/2 for the edge
 # x→y), ops (the operations of the inner vertices as digits in base 3, vertex 1 first), params, spaces (bit v: the cell
 # is in the space S(v+1) of 1Shot1).
-VARIANTS = tuple(NAS_BENCH_1SHOT1_PARENTS)
+VARIANTS = tuple(nas_bench_1shot1.PARENTS)
 VIEWS = {  # name → the bits of `spaces` of which a row needs one; 0 for all rows
     NAME: 0,
     nas_bench_1shot1.SPACE: (1 << len(VARIANTS)) - 1,
@@ -123,4 +123,4 @@ def unpack(vertices: int, edges: int, ops: int) -> tuple[list[list[int]], list[s
         [int(source < target and edges >> source + target * (target - 1) // 2 & 1) for target in range(vertices)]
         for source in range(vertices)
     ]
-    return matrix, [NAS_BENCH_101_OPS[ops // 3**position % 3] for position in range(vertices - 2)]
+    return matrix, [nas_bench_101.OPS[ops // 3**position % 3] for position in range(vertices - 2)]

@@ -1,6 +1,6 @@
 """NAS-Bench-201, which NATS-Bench calls its topology space: the accuracies of all its cells on three data sets."""
 
-from idarts.arch import nas_bench_201
+from idarts.spaces import nas_bench_201
 from idarts.tables.nas_bench_201.table import Table201
 from idarts.tables.registry import TABLES
 from idarts.tables.storage.stored import Importers, Stored

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idarts.arch import nas_bench_201
 from idarts.errors import InputError
+from idarts.spaces import nas_bench_201
 from idarts.tables.nas_bench_201.table import ACCURACIES, COUNTS, DATASETS, RUNS, SPLITS, official_strings
 from idarts.tables.storage.columns import warn_if_incomplete
 from idarts.tables.storage.parquet import numbers

@@ -6,8 +6,9 @@ from math import isnan
 from numbers import Integral
 from typing import Any
 
-from idarts.arch import nas_bench_201, parse
+from idarts.arch import parse
 from idarts.errors import InputError
+from idarts.spaces import nas_bench_201
 from idarts.tables.lookup import RowTable, decimal
 from idarts.tables.storage.columns import Columns
 

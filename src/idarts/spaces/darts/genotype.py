@@ -1,7 +1,7 @@
-"""DARTS genotypes: the four lists everyone passes around, and the Python text of them that papers print.
+"""DARTS genotypes: four lists, and the Python text of them that papers print.
 
-The order of two edges into one node, and of the concatenated nodes, carries no meaning (a node is a sum): a record
-holds them sorted, and so does a genotype made from it.
+The order of two edges into one node, and of the concatenated nodes, has no meaning (a node is a sum): a record holds
+them sorted, and so does a genotype made from it.
 """
 
 import ast
@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from reprlib import repr as short
 from typing import Any, NamedTuple
 
-from idarts.arch.record import Architecture, Cell, Edge
+from idarts.arch import Architecture, Cell, Edge
 from idarts.errors import InputError
+from idarts.spaces.darts.cells import SPACE
 
-SPACE = "darts"
 _SHAPE = "Genotype(normal=[('op', predecessor), …], normal_concat=range(2, 6), reduce=[…], reduce_concat=range(2, 6))"
 _LONGEST_RANGE = 1000  # `range(10**9)` in a text must not fill the memory
 
@@ -54,6 +54,11 @@ def to_genotype(architecture: Architecture) -> Genotype:
         raise InputError(f"an architecture of {architecture.space} has no DARTS genotype")
     normal, reduce = architecture.cells["normal"], architecture.cells["reduce"]
     return Genotype(_pairs(normal), list(normal.output), _pairs(reduce), list(reduce.output))
+
+
+def parse(form: object) -> Architecture | None:
+    """The architecture of a text that looks like a genotype."""
+    return from_text(form) if isinstance(form, str) and "Genotype" in form and "(" in form else None
 
 
 def from_text(text: str) -> Architecture:
@@ -117,7 +122,7 @@ def _call(text: str) -> ast.Call:
     """The call in `Genotype(...)` or `NAME = Genotype(...)`."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # odd escapes in a string warn; such a string is no operation anyway
+            warnings.simplefilter("ignore")  # odd escapes in a string warn; no operation has one
             body = ast.parse(text.strip()).body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__

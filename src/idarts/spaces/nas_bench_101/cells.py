@@ -1,18 +1,101 @@
-"""NAS-Bench-101: adjacency matrix and operations, the official fingerprint, and pruning as the benchmark does it."""
+"""NAS-Bench-101's cell: rules, adjacency matrix, official fingerprint, pruning as the benchmark does, random cells."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import md5
+from random import Random
 from reprlib import repr as short
 from typing import Any
 
-from idarts.arch.record import Architecture, Cell, Edge
-from idarts.arch.rules import NAS_BENCH_101_OPS as OPS
-from idarts.arch.rules import on_a_path
+from idarts.arch import Architecture, Cell, Edge
+from idarts.arch.rules import CellRules, counted, expect
 from idarts.errors import InputError
 
 SPACE = "nas-bench-101"
+OPS = ("conv3x3-bn-relu", "conv1x1-bn-relu", "maxpool3x3")
+VERTICES, EDGES = 7, 9  # at most
 INPUT, OUTPUT = "input", "output"
 _LARGEST = 100  # far above what the benchmark holds; a bigger matrix is a mistake and not worth a search for paths
+
+
+def check_graph(cell: Cell) -> None:
+    """Each edge once, and the last node the output."""
+    for edge, following in zip(cell.edges, cell.edges[1:], strict=False):
+        expect(edge != following, f"edge {edge.source}→{edge.target} occurs twice")
+    expect(cell.output == (cell.nodes - 1,), f"output {list(cell.output)}, expected [{cell.nodes - 1}]")
+
+
+def _check_cell(cell: Cell) -> None:
+    expect(2 <= cell.nodes <= VERTICES, f"{counted(cell.nodes, 'node')}, expected 2 to {VERTICES}")
+    expect(len(cell.edges) <= EDGES, f"{counted(len(cell.edges), 'edge')}, expected at most {EDGES}")
+    check_graph(cell)
+    dangling = set(range(cell.nodes)) - on_a_path(cell.nodes, cell.edges)
+    named = ", ".join(map(str, sorted(dangling)))
+    expect(not dangling, f"node {named} dangles: it is on no path from the input 0 to the output {cell.nodes - 1}")
+
+
+check = CellRules(ops=OPS, on_vertices=True, more=_check_cell)
+
+
+def on_a_path(nodes: int, edges: Iterable[Edge]) -> set[int]:
+    """Nodes on a path from the first node to the last one.
+
+    >>> sorted(on_a_path(4, [Edge(0, 1), Edge(0, 2), Edge(2, 3)]))
+    [0, 2, 3]
+    """
+    from_input, to_output = {0}, {nodes - 1}
+    ordered = sorted(edges)  # sources ascend, so one sweep each way is enough
+    for edge in ordered:
+        if edge.source in from_input:
+            from_input.add(edge.target)
+    for edge in reversed(ordered):
+        if edge.target in to_output:
+            to_output.add(edge.source)
+    return from_input & to_output
+
+
+def parse(form: object) -> Architecture | None:
+    """The architecture of a mapping with the keys `matrix` and `ops`; a `fingerprint` is checked.
+
+    >>> parse({"matrix": [[0, 1], [0, 0]], "ops": []}).cell.nodes
+    2
+    """
+    if not isinstance(form, Mapping) or "matrix" not in form:
+        return None
+    unknown = set(form) - {"matrix", "ops", "fingerprint"}
+    if unknown or "ops" not in form:
+        wrong = f"has the unknown key {short(min(unknown, key=str))}" if unknown else "lacks the key 'ops'"
+        raise InputError(f"the NAS-Bench-101 cell {wrong}, expected matrix, ops and perhaps fingerprint")
+    architecture = from_matrix(form["matrix"], form["ops"])
+    correct = fingerprint(architecture)
+    if form.get("fingerprint", correct) != correct:
+        raise InputError(f"fingerprint is {short(form['fingerprint'])}, but that of matrix and ops is {correct}")
+    return architecture
+
+
+def to_text(architecture: Architecture) -> str:
+    """Matrix, operations and fingerprint as JSON, which `parse` reads.
+
+    >>> to_text(from_matrix([[0, 1], [0, 0]], []))[:42]
+    '{"matrix": [[0, 1], [0, 0]], "ops": ["inpu'
+    """
+    matrix, ops = to_matrix(architecture)
+    return json.dumps({"matrix": matrix, "ops": ops, "fingerprint": fingerprint(architecture)})
+
+
+def sample(random: Random) -> Architecture:
+    """Random matrices and operations until one is a valid cell, as the benchmark's authors sample.
+
+    >>> sample(Random(0)) == sample(Random(0))
+    True
+    """
+    while True:
+        matrix = [[random.getrandbits(1) if y > x else 0 for y in range(VERTICES)] for x in range(VERTICES)]
+        ops = random.choices(OPS, k=VERTICES - 2)
+        try:
+            return from_matrix(matrix, ops)
+        except InputError:  # no path, or more than nine edges
+            continue
 
 
 def from_matrix(matrix: Any, ops: Any) -> Architecture:
@@ -32,7 +115,7 @@ def from_matrix(matrix: Any, ops: Any) -> Architecture:
         )
     kept = sorted(on_a_path(vertices, edges))
     if len(kept) < 2:
-        raise InputError(f"the matrix has no way from its input 0 to its output {vertices - 1}")
+        raise InputError(f"the matrix has no path from its input 0 to its output {vertices - 1}")
     new = {old: position for position, old in enumerate(kept)}
     pruned = [Edge(new[edge.source], new[edge.target]) for edge in edges if edge.source in new and edge.target in new]
     cell = Cell(len(kept), pruned, [len(kept) - 1], [inner[vertex - 1] for vertex in kept[1:-1]])
@@ -86,7 +169,7 @@ def _md5(text: str) -> str:
 
 def _vertex_cell(architecture: Architecture) -> Cell:
     if architecture.space != SPACE:
-        raise InputError(f"an architecture of {architecture.space} is no NAS-Bench-101 cell")
+        raise InputError(f"an architecture of {architecture.space} is not a NAS-Bench-101 cell")
     return architecture.cell
 
 

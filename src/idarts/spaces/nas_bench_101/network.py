@@ -1,43 +1,66 @@
-"""NAS-Bench-101's network, also for cells of NAS-Bench-1Shot1: three stacks of one cell, max-pooled in between."""
+"""NAS-Bench-101's network: three stacks of one cell, max-pooled in between."""
 
 import torch
 from torch import Tensor, nn
 
-from idarts.arch import Architecture, Cell, nas_bench_1shot1
+from idarts.arch import Architecture, Cell, Skeleton
 from idarts.errors import InputError
-from idarts.spaces.macro import Macro
-from idarts.spaces.operations import conv_bn_relu, vertex_operation
+
+# The benchmark keeps 0.997 of the old average at each step; PyTorch's momentum is the share of the new value.
+MOMENTUM = 0.003
 
 
 class NasBench101Network(nn.Module):
     """Stem, then three stacks of `depth` cells; before the second and third, a 2×2 max-pool and doubled channels.
 
     >>> from idarts.arch import parse
-    >>> net = NasBench101Network(parse("NB101_best_cifar10"), Macro(depth=1, channels=8, classes=10, image=32))
+    >>> net = NasBench101Network(parse("NB101_best_cifar10"), Skeleton(depth=1, channels=8, classes=10, image=32))
     >>> net(torch.zeros(2, 3, 32, 32)).shape
     torch.Size([2, 10])
     """
 
-    def __init__(self, architecture: Architecture, macro: Macro, in_channels: int = 3) -> None:
+    def __init__(self, architecture: Architecture, skeleton: Skeleton, in_channels: int = 3) -> None:
         super().__init__()
-        if architecture.space == nas_bench_1shot1.SPACE:
-            architecture = nas_bench_1shot1.to_nas_bench_101(architecture)
-        channels = previous = macro.channels
+        channels = previous = skeleton.channels
         self.stem = conv_bn_relu(in_channels, channels, kernel=3)
         self.body = nn.Sequential()
         for stack in range(3):
             if stack:
                 self.body.append(nn.MaxPool2d(2, ceil_mode=True))
                 channels *= 2
-            for _ in range(macro.depth):
+            for _ in range(skeleton.depth):
                 self.body.append(_Cell(architecture.cell, previous, channels))
                 previous = channels
-        self.classifier = nn.Linear(channels, macro.classes)
+        self.classifier = nn.Linear(channels, skeleton.classes)
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits of a batch of images."""
         logits: Tensor = self.classifier(self.body(self.stem(images)).mean(dim=(2, 3)))
         return logits
+
+
+def conv_bn_relu(inputs: int, outputs: int, kernel: int = 1) -> nn.Sequential:
+    """Convolution, BatchNorm, ReLU, as NAS-Bench-101's convolutions and projections are made.
+
+    >>> conv_bn_relu(3, 8, 3)[1].momentum
+    0.003
+    """
+    convolution = nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2, bias=False)
+    return nn.Sequential(convolution, nn.BatchNorm2d(outputs, momentum=MOMENTUM), nn.ReLU())
+
+
+def vertex_operation(name: str, channels: int) -> nn.Module:
+    """The operation that NAS-Bench-101 puts on a vertex.
+
+    >>> vertex_operation("maxpool3x3", 4)(torch.zeros(1, 4, 5, 5)).shape
+    torch.Size([1, 4, 5, 5])
+    """
+    kernels = {"conv3x3-bn-relu": 3, "conv1x1-bn-relu": 1}
+    if name in kernels:
+        return conv_bn_relu(channels, channels, kernels[name])
+    if name == "maxpool3x3":
+        return nn.MaxPool2d(3, stride=1, padding=1)
+    raise InputError(f"unknown operation {name!r}, expected one of {', '.join(kernels)}, maxpool3x3")
 
 
 def vertex_channels(cell: Cell, inputs: int, outputs: int) -> list[int]:

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from idarts.arch import Architecture, Cell
-from idarts.spaces.macro import Macro
+from idarts.arch import Architecture, Cell, Skeleton
 from idarts.spaces.operations import operation, relu_conv_bn
 
 
@@ -14,18 +13,18 @@ class NasBench201Network(nn.Module):
     """Stem, `depth` cells, block, `depth` cells, block, `depth` cells, classifier.
 
     >>> from idarts.arch import parse
-    >>> net = NasBench201Network(parse("nas-bench-201:1462"), Macro(depth=1, channels=4, classes=10, image=32))
+    >>> net = NasBench201Network(parse("nas-bench-201:1462"), Skeleton(depth=1, channels=4, classes=10, image=32))
     >>> net(torch.zeros(2, 3, 32, 32)).shape
     torch.Size([2, 10])
     """
 
-    def __init__(self, architecture: Architecture, macro: Macro, in_channels: int = 3) -> None:
+    def __init__(self, architecture: Architecture, skeleton: Skeleton, in_channels: int = 3) -> None:
         super().__init__()
-        self.stem = stem(in_channels, macro)
-        blocks, channels = stages(macro, lambda channels: _Cell(architecture.cell, channels))
+        self.stem = stem(in_channels, skeleton)
+        blocks, channels = stages(skeleton, lambda channels: _Cell(architecture.cell, channels))
         self.body = nn.Sequential(*blocks)
         self.norm = nn.BatchNorm2d(channels)
-        self.classifier = nn.Linear(channels, macro.classes)
+        self.classifier = nn.Linear(channels, skeleton.classes)
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits of a batch of images."""
@@ -34,30 +33,30 @@ class NasBench201Network(nn.Module):
         return logits
 
 
-def stem(in_channels: int, macro: Macro) -> nn.Sequential:
-    """What makes the first cell's input of an image.
+def stem(in_channels: int, skeleton: Skeleton) -> nn.Sequential:
+    """The module that makes the first cell's input from an image.
 
-    >>> stem(3, Macro(depth=1, channels=4, classes=10, image=32))(torch.zeros(1, 3, 8, 8)).shape
+    >>> stem(3, Skeleton(depth=1, channels=4, classes=10, image=32))(torch.zeros(1, 3, 8, 8)).shape
     torch.Size([1, 4, 8, 8])
     """
-    convolution = nn.Conv2d(in_channels, macro.channels, 3, padding=1, bias=False)
-    return nn.Sequential(convolution, nn.BatchNorm2d(macro.channels))
+    convolution = nn.Conv2d(in_channels, skeleton.channels, 3, padding=1, bias=False)
+    return nn.Sequential(convolution, nn.BatchNorm2d(skeleton.channels))
 
 
-def stages(macro: Macro, cell: Callable[[int], nn.Module]) -> tuple[list[nn.Module], int]:
+def stages(skeleton: Skeleton, cell: Callable[[int], nn.Module]) -> tuple[list[nn.Module], int]:
     """Three stages of cells of growing width with blocks between them, and the last width.
 
-    >>> blocks, channels = stages(Macro(depth=2, channels=4, classes=10, image=32), lambda channels: nn.Identity())
+    >>> blocks, channels = stages(Skeleton(depth=2, channels=4, classes=10, image=32), lambda channels: nn.Identity())
     >>> len(blocks), channels
     (8, 16)
     """
     blocks: list[nn.Module] = []
-    channels = macro.channels
+    channels = skeleton.channels
     for stage in range(3):
         if stage:
             blocks.append(ResidualBlock(channels, 2 * channels))
             channels *= 2
-        blocks += [cell(channels) for _ in range(macro.depth)]
+        blocks += [cell(channels) for _ in range(skeleton.depth)]
     return blocks, channels
 
 
@@ -78,7 +77,7 @@ class ResidualBlock(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """The sum of both ways."""
+        """The sum of both branches."""
         result: Tensor = self.shortcut(x) + self.second(self.first(x))
         return result
 
@@ -90,7 +89,7 @@ class _Cell(nn.Module):
         self.ops = nn.ModuleList(operation(edge.op or "", channels) for edge in cell.edges)
 
     def forward(self, x: Tensor) -> Tensor:
-        states: list[Tensor | None] = [x, None, None, None]  # None: zero, as long as nothing arrived
+        states: list[Tensor | None] = [x, None, None, None]  # None: zero, as nothing arrived yet
         for edge, op in zip(self.edges, self.ops, strict=True):
             source, target = states[edge.source], states[edge.target]
             if edge.op == "none":

@@ -1,4 +1,4 @@
-"""NAS-Bench-1Shot1's supernet, fused: nodes carry the operations, and every node chooses its operation and parents."""
+"""NAS-Bench-1Shot1's supernet, fused: operations are on the nodes, and every node chooses its operation and parents."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -7,9 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from idarts.arch import Architecture
-from idarts.arch.nas_bench_1shot1 import SPACE, from_choices, parents_of
-from idarts.arch.rules import NAS_BENCH_1SHOT1_PARENTS as PARENTS
+from idarts.arch import Architecture, Skeleton
 from idarts.errors import InputError
 from idarts.layers.fallback import must_fall_back
 from idarts.layers.functions import Linear
@@ -18,51 +16,52 @@ from idarts.layers.mixing import mix
 from idarts.layers.mixture import Mixture, multi_hot, one_hot
 from idarts.layers.parallel import ParallelNorm
 from idarts.layers.pooling import max_pool2d
-from idarts.spaces.macro import Macro
+from idarts.spaces.nas_bench_1shot1.cells import COLUMNS, PARENTS, SPACE, from_choices, parents_of
 from idarts.spaces.relaxation import Relaxation, share_of, softmax
 from idarts.spaces.supernet import Supernet, channels_last, require_size
 
-OPS = ("maxpool3x3", "conv3x3-bn-relu", "conv1x1-bn-relu")
-POOL, CONV3, CONV1 = range(len(OPS))
+POOL, CONV3, CONV1 = range(len(COLUMNS))
 
 
 class NasBench1Shot1Supernet(Supernet):
     """Stem, then three stacks of `depth` cells; before the second and third, a 2×2 max-pool and doubled channels.
 
     α: `ops` has a row for each of the n nodes in a cell, `inputs_i` weighs the candidates 0 (the cell's input) to i − 1
-    that node i reads, `output` the cell's input and its nodes 1 to n. Node 1 has no choice but the cell's input.
+    that node i reads, `output` the cell's input and its nodes 1 to n. Node 1 always reads the cell's input.
 
-    >>> net = NasBench1Shot1Supernet("S1", Macro(depth=1, channels=8, classes=10, image=32))
+    >>> net = NasBench1Shot1Supernet("S1", Skeleton(depth=1, channels=8, classes=10, image=32))
     >>> net(torch.zeros(2, 3, 32, 32)).shape
     torch.Size([2, 10])
     >>> {name: tuple(alpha.shape) for name, alpha in net.alpha.items()}
     {'inputs_2': (1, 2), 'inputs_3': (1, 3), 'inputs_4': (1, 4), 'ops': (4, 3), 'output': (1, 5)}
     """
 
-    def __init__(self, variant: str, macro: Macro, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
+    def __init__(
+        self, variant: str, skeleton: Skeleton, in_channels: int = 3, relaxation: Relaxation = softmax
+    ) -> None:
         if str(variant) not in PARENTS:
             raise InputError(f"unknown variant {variant!r}, expected one of {', '.join(PARENTS)}")
-        nodes, channels = len(PARENTS[variant]) - 1, macro.channels
+        nodes, channels = len(PARENTS[variant]) - 1, skeleton.channels
         if share_of(relaxation, channels) > 1:
             raise InputError("partial channels need operations on edges; NAS-Bench-1Shot1 has them on nodes")
         if channels < nodes:
             raise InputError(
                 f"{channels} channels, expected at least {nodes}: one for each node in a cell of {variant}"
             )
-        require_size(macro.image, macro.image)
+        require_size(skeleton.image, skeleton.image)
         choices = {_inputs(node): (1, node) for node in range(2, nodes + 1)}
-        super().__init__({"ops": (nodes, len(OPS)), **choices, "output": (1, nodes + 1)}, relaxation)
-        self.variant, self.nodes, self.depth = variant, nodes, macro.depth
+        super().__init__({"ops": (nodes, len(COLUMNS)), **choices, "output": (1, nodes + 1)}, relaxation)
+        self.variant, self.nodes, self.depth = variant, nodes, skeleton.depth
         self.stem = nn.Sequential(
             nn.Conv2d(in_channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels), nn.ReLU()
         )
         self.cells = nn.ModuleList()
         inputs = channels
-        for position in range(3 * macro.depth):
-            width = (channels << position // macro.depth) // nodes  # what does not divide evenly is left out
+        for position in range(3 * skeleton.depth):
+            width = (channels << position // skeleton.depth) // nodes  # a remainder is left out
             self.cells.append(FusedCell(inputs, width, nodes))
             inputs = nodes * width
-        self.classifier = nn.Linear(inputs, macro.classes)
+        self.classifier = nn.Linear(inputs, skeleton.classes)
         channels_last(lean(self))
 
     def mixed(self, images: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:
@@ -75,7 +74,7 @@ class NasBench1Shot1Supernet(Supernet):
         return logits
 
     def architecture(self) -> Architecture:
-        ops = [OPS[_best(row, 1)[0]] for row in self.alpha["ops"].tolist()]
+        ops = [COLUMNS[_best(row, 1)[0]] for row in self.alpha["ops"].tolist()]
         names = [*map(_inputs, range(2, self.nodes + 1)), "output"]
         parents = [
             _best(self.alpha[name][0].tolist(), count)
@@ -85,11 +84,11 @@ class NasBench1Shot1Supernet(Supernet):
 
     def path(self, architecture: Architecture) -> dict[str, Mixture]:
         if (architecture.space, architecture.variant) != (SPACE, self.variant):
-            found = " ".join(filter(None, (architecture.space, architecture.variant)))
-            raise InputError(f"an architecture of {found} is no path of a supernet of {SPACE} {self.variant}")
+            given = " ".join(filter(None, (architecture.space, architecture.variant)))
+            raise InputError(f"an architecture of {given} is not a path of the supernet of {SPACE} {self.variant}")
         like = self.alpha["ops"]
         parents = parents_of(architecture)
-        ops = one_hot([OPS.index(op) for op in architecture.cell.ops], len(OPS), like)
+        ops = one_hot([COLUMNS.index(op) for op in architecture.cell.ops], len(COLUMNS), like)
         inputs = {_inputs(node): multi_hot([parents[node - 1]], node, like) for node in range(2, self.nodes + 1)}
         return {"ops": ops, **inputs, "output": multi_hot([parents[-1]], self.nodes + 1, like)}
 
@@ -123,7 +122,7 @@ class FusedCell(nn.Module):
     def _project(self, x: Tensor, readers: Sequence[int]) -> dict[int, Tensor]:
         """The cell's input as these nodes read it, in parts one node wide: a part each, n more for the output.
 
-        Where all of them are read, it is one convolution; else one for each reader.
+        If all are read, it is one convolution; else one for each reader.
         """
         n, width = self.nodes, self.width
         if len(readers) == n + 1:
@@ -195,7 +194,7 @@ def _together(stacked: Tensor) -> Tensor:
 
 
 def _sources(mixtures: Mapping[str, Mixture], nodes: int) -> dict[int, list[int]]:
-    """What each node reads, and the output (node n + 1); nodes that lead nowhere are left out."""
+    """The nodes that each node reads, and the output (node n + 1); nodes that nothing needs are left out."""
     reading = {1: [0]}
     for node in range(2, nodes + 2):
         mixture = mixtures["output" if node > nodes else _inputs(node)]

@@ -1,4 +1,4 @@
-"""A search space out of any module, for any task: `Choice` stands wherever there are alternatives."""
+"""A search space made of any module, for any task: put a `Choice` wherever there are alternatives."""
 
 import re
 from collections.abc import Mapping
@@ -16,17 +16,16 @@ from idarts.arch import Architecture, parse
 from idarts.errors import InputError, nearest
 from idarts.layers.mixing import mix
 from idarts.layers.mixture import Mixture, one_hot
+from idarts.spaces.choice import SPACE
 from idarts.spaces.relaxation import Relaxation, softmax
 from idarts.spaces.supernet import ALPHA_SCALE, Supernet
 
-SPACE = "choice"
-
-# What the supernet whose forward pass is under way mixes by; each thread has its own.
+# The mixtures of the supernet whose forward pass is running; each thread has its own.
 _mixtures: ContextVar[Mapping[str, Mixture]] = ContextVar("mixtures", default=MappingProxyType({}))
 
 
 class Choice(nn.Module):
-    """Alternatives for one place in a network, called with whatever the place is given: their weighted sum.
+    """Alternatives for one place in a network: the weighted sum of what they return for the same inputs.
 
     α has a column for each branch. Two Choices with one name make one decision; `tie` gives them one α.
 
@@ -63,7 +62,7 @@ class Choice(nn.Module):
 
 
 class ChoiceSupernet(Supernet):
-    """A module with Choices in it as a supernet: weights and α apart, mixtures drawn once for all Choices of a name.
+    """A module with Choices in it as a supernet: separates weights from α, draws one mixture for all Choices of a name.
 
     >>> net = ChoiceSupernet(Choice({"same": nn.Identity(), "line": nn.Linear(4, 4)}, name="block1"))
     >>> net(torch.zeros(3, 4)).shape, net.alpha["block1"].shape
@@ -78,13 +77,13 @@ class ChoiceSupernet(Supernet):
         self.module = _bare(module)
         _share(self)
         after_loading: Any = self.register_load_state_dict_post_hook
-        after_loading(_share)  # as loading with assign=True takes shared parameters apart
+        after_loading(_share)  # because loading with assign=True separates shared parameters
 
     def forward(self, *inputs: Any, mixtures: Mapping[str, Mixture] | None = None, **named: Any) -> Any:
-        """What the module gives, its Choices mixed by the relaxation of α or by given mixtures."""
+        """The module's output, its Choices mixed by the relaxation of α or by given mixtures."""
         given = self.mixtures() if mixtures is None else mixtures
         if missing := [name for name in self.alpha if name not in given]:
-            raise InputError(f"Choice {missing[0]!r}: the mixtures have none for it, expected one for every Choice")
+            raise InputError(f"Choice {missing[0]!r}: no mixture is given for it, expected one for every Choice")
         token = _mixtures.set(given)
         try:
             return self.module(*inputs, **named)
@@ -96,6 +95,9 @@ class ChoiceSupernet(Supernet):
 
     def architecture(self) -> Architecture:
         return _largest(_choices(self.module))
+
+    def derived(self, architecture: Architecture) -> nn.Module:
+        return derive(self, architecture)
 
     def branches(self) -> dict[str, list[str]]:
         """The branches that the columns of each α stand for."""
@@ -112,7 +114,7 @@ class ChoiceSupernet(Supernet):
 
 
 def tie(model: nn.Module) -> dict[str, nn.Parameter]:
-    """Give all Choices of one name in a model the same α, that of the first; every α by its name.
+    """Give all Choices with the same name one α, that of the first; returns every α by its name.
 
     >>> model = nn.Sequential(*(Choice({"a": nn.ReLU(), "b": nn.Tanh()}, name="activation") for _ in range(2)))
     >>> len(list(model.parameters())), len(tie(model)), len(list(model.parameters()))
@@ -128,10 +130,10 @@ def tie(model: nn.Module) -> dict[str, nn.Parameter]:
 def derive(
     model: nn.Module, architecture: "Architecture | str | PathLike[str] | Mapping[str, Any] | None" = None
 ) -> nn.Module:
-    """A copy of a model (or its `ChoiceSupernet`) in which each Choice is the branch chosen for it, with its weights.
+    """A copy of a model (or its `ChoiceSupernet`) in which the chosen branch, with its weights, replaces each Choice.
 
-    The architecture, in any form that `idarts.arch.parse` reads, is that of the largest α unless given. Nothing of
-    Choices and α is left in the copy; the model stays as it is.
+    The architecture, in any form that `idarts.arch.parse` reads, is by default that of the largest α. The copy has no
+    Choices and no α; the model stays as it is.
 
     >>> model = nn.Sequential(Choice({"a": nn.ReLU(), "b": nn.Tanh()}, name="activation"), nn.Linear(4, 2))
     >>> derive(model, Architecture("choice", choices={"activation": "b"}))
@@ -143,7 +145,7 @@ def derive(
     module = _bare(model)
     choices = _choices(module)
     picks = _picks(choices, _largest(choices) if architecture is None else parse(architecture))
-    copies: dict[int, Any] = {}  # deepcopy's memory of what it has copied: in it, a Choice's copy is that of its branch
+    copies: dict[int, Any] = {}  # deepcopy's memo: it maps each Choice to the copy of its branch
 
     def settle(choice: Choice) -> None:
         branch = choice.branches[picks[choice.name]]
@@ -168,27 +170,27 @@ def _bare(model: nn.Module) -> nn.Module:
 
 
 def _choices(model: nn.Module) -> dict[str, list[Choice]]:
-    """The Choices in a model by their names, of which each must have the same branches everywhere."""
+    """The Choices in a model by name; those of one name must have the same branches."""
     if not isinstance(model, nn.Module):
-        raise InputError(f"{short(model)} is no model, expected a torch.nn.Module with Choices in it")
-    found: dict[str, list[Choice]] = {}
+        raise InputError(f"{short(model)} is not a model, expected a torch.nn.Module with Choices in it")
+    choices: dict[str, list[Choice]] = {}
     for module in model.modules():
         if isinstance(module, Choice):
-            found.setdefault(module.name, []).append(module)
-    for name, same in found.items():
+            choices.setdefault(module.name, []).append(module)
+    for name, same in choices.items():
         kinds = list(dict.fromkeys(", ".join(choice.branches) for choice in same))
         if len(kinds) > 1:
             raise InputError(
-                f"Choice {name!r} stands there with the branches {kinds[0]} and with {kinds[1]}; "
-                "expected one name to have the same branches in the same order"
+                f"Choice {name!r} occurs with the branches {kinds[0]} and with {kinds[1]}; "
+                "expected the same branches in the same order"
             )
-    if not found:
+    if not choices:
         raise InputError(f"there is no Choice in this {type(model).__name__}, expected at least one to search")
-    return found
+    return choices
 
 
 def _largest(choices: Mapping[str, list[Choice]]) -> Architecture:
-    """The branch with the largest α of every Choice; of equal ones the first."""
+    """For every Choice the branch with the largest α, or the first of equal ones."""
     scores = {name: same[0].alpha[0].tolist() for name, same in choices.items()}
     best = {name: list(choices[name][0].branches)[row.index(max(row))] for name, row in scores.items()}
     return Architecture(SPACE, choices=best)
@@ -197,7 +199,7 @@ def _largest(choices: Mapping[str, list[Choice]]) -> Architecture:
 def _picks(choices: Mapping[str, list[Choice]], architecture: Architecture) -> dict[str, str]:
     """The branch that an architecture takes for each of these Choices, if it fits them."""
     if architecture.space != SPACE:
-        raise InputError(f"an architecture of {architecture.space} chooses no branches, expected one of {SPACE}")
+        raise InputError(f"an architecture of {architecture.space} does not choose branches, expected one of {SPACE}")
     branches = {name: list(same[0].branches) for name, same in choices.items()}
     for name, branch in architecture.choices.items():
         if name not in branches:
@@ -207,18 +209,18 @@ def _picks(choices: Mapping[str, list[Choice]], architecture: Architecture) -> d
     for name, known in branches.items():
         if name not in architecture.choices:
             raise InputError(
-                f"Choice {name!r}: the architecture takes no branch for it, expected one of {', '.join(known)}"
+                f"Choice {name!r}: the architecture names no branch for it, expected one of {', '.join(known)}"
             )
     return dict(architecture.choices)
 
 
 def _check(name: object, branches: object) -> None:
-    """Names become those of parameters and modules, of which torch keeps some for itself."""
+    """Names become those of parameters and modules, and torch reserves some of them."""
     if not isinstance(name, str) or not name.isidentifier() or hasattr(nn.ParameterDict(), name):
-        raise InputError(f"Choice {short(name)}: its name cannot be that of a parameter, expected one such as 'block1'")
+        raise InputError(f"Choice {short(name)}: a parameter cannot have this name, expected one such as 'block1'")
     if not isinstance(branches, Mapping) or not branches:
-        found = "no branches" if isinstance(branches, Mapping) else f"branches are {short(branches)}"
-        raise InputError(f"Choice {name!r}: {found}, expected names with their modules")
+        given = "no branches" if isinstance(branches, Mapping) else f"branches are {short(branches)}"
+        raise InputError(f"Choice {name!r}: {given}, expected names with their modules")
     for branch, module in branches.items():
         if not isinstance(branch, str) or not re.fullmatch(r"[\w-]+", branch) or hasattr(nn.ModuleDict(), branch):
             raise InputError(

@@ -1,25 +1,53 @@
-"""NAS-Bench-201: the string, the record and the official index.
+"""NAS-Bench-201's cell: rules, the string, the official index, random cells, names for decisions.
 
-The index has no table: the benchmark listed all cells in the order of their operations (first edge slowest) and
-shuffled the list with Python's Mersenne twister, seed 88. That is repeated here with `getrandbits`, whose output is
-fixed, rather than `random.shuffle`, whose use of it is not.
+The index needs no table: the benchmark listed all cells in the order of their operations (first edge slowest) and
+shuffled the list with Python's Mersenne twister, seed 88. `_official_order` does the same with `getrandbits`, whose
+output is fixed, rather than `random.shuffle`, whose use of it is not.
 """
 
-import random
 import re
 from functools import cache
 from itertools import product
+from random import Random
 from reprlib import repr as short
 
-from idarts.arch.record import Architecture, Cell, Edge
-from idarts.arch.rules import NAS_BENCH_201_EDGES as EDGES
-from idarts.arch.rules import NAS_BENCH_201_OPS as OPS
+from idarts.arch import Architecture, Cell, Edge, Style
+from idarts.arch.rules import CellRules, counted, expect
 from idarts.errors import InputError
 
 SPACE = "nas-bench-201"
+OPS = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
+NODES = 4
+EDGES = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
 SIZE = len(OPS) ** len(EDGES)
+STYLE = Style()
 _SEED = 88
 _SHAPE = "|op~0|+|op~0|op~1|+|op~0|op~1|op~2|"
+_INDEX = re.compile(SPACE + r":\s*([0-9]{1,9})", re.IGNORECASE)
+
+
+def _check_cell(cell: Cell) -> None:
+    expect(cell.nodes == NODES, f"{counted(cell.nodes, 'node')}, expected {NODES}")
+    pairs = sorted((edge.target, edge.source) for edge in cell.edges)
+    complete = pairs == [(target, source) for source, target in EDGES]
+    named = " ".join(f"{source}→{target}" for source, target in EDGES)
+    expect(complete, f"{counted(len(pairs), 'edge')}, expected the {len(EDGES)} edges {named}, each once")
+    expect(cell.output == (NODES - 1,), f"output {list(cell.output)}, expected [{NODES - 1}]")
+
+
+check = CellRules(ops=OPS, more=_check_cell)
+
+
+def parse(form: object) -> Architecture | None:
+    """The architecture of a text that starts like the string, or is nas-bench-201:INDEX.
+
+    >>> to_index(parse("nas-bench-201:7"))
+    7
+    """
+    if not isinstance(form, str):
+        return None
+    index = _INDEX.fullmatch(form)
+    return from_index(int(index[1])) if index else from_string(form) if form.startswith("|") else None
 
 
 def from_ops(ops: tuple[str, ...] | list[str]) -> Architecture:
@@ -31,7 +59,7 @@ def from_ops(ops: tuple[str, ...] | list[str]) -> Architecture:
     if len(ops) != len(EDGES):
         raise InputError(f"{len(ops)} operations, expected {len(EDGES)}: one for each edge of a NAS-Bench-201 cell")
     edges = [Edge(*edge, op) for edge, op in zip(EDGES, ops, strict=True)]
-    return Architecture(SPACE, {"cell": Cell(4, edges, [3])})
+    return Architecture(SPACE, {"cell": Cell(NODES, edges, [NODES - 1])})
 
 
 def to_ops(architecture: Architecture) -> tuple[str, ...]:
@@ -41,7 +69,7 @@ def to_ops(architecture: Architecture) -> tuple[str, ...]:
     ('avg_pool_3x3', 'nor_conv_1x1')
     """
     if architecture.space != SPACE:
-        raise InputError(f"an architecture of {architecture.space} is no NAS-Bench-201 cell")
+        raise InputError(f"an architecture of {architecture.space} is not a NAS-Bench-201 cell")
     return tuple(edge.op or "" for edge in architecture.cell.edges)
 
 
@@ -67,8 +95,8 @@ expected the 3 of |op~0|+|op~0|op~1|+|op~0|op~1|op~2|
         if len(parts) != node:
             raise InputError(f"{wrong}: node {node} has {len(parts)} edges, expected {node} as in {_SHAPE}")
         for source, part in enumerate(parts):
-            op, _, found = part.rpartition("~")
-            if found != str(source):
+            op, _, number = part.rpartition("~")
+            if number != str(source):
                 raise InputError(f"{wrong}: edge {short(part)} of node {node}, expected an operation and ~{source}")
             ops.append(op)
     return from_ops(ops)
@@ -105,10 +133,43 @@ def to_index(architecture: Architecture) -> int:
     return _official_positions()[to_ops(architecture)]
 
 
+def sample(random: Random) -> Architecture:
+    """A cell, each with the same probability.
+
+    >>> sample(Random(0)) == sample(Random(0))
+    True
+    """
+    return from_index(random.randrange(SIZE))
+
+
+def mutate(architecture: Architecture, random: Random) -> Architecture:
+    """Another operation on one edge.
+
+    >>> cell = from_index(0)
+    >>> sum(a != b for a, b in zip(to_ops(cell), to_ops(mutate(cell, Random(0)))))
+    1
+    """
+    ops = list(to_ops(architecture))
+    edge = random.randrange(len(ops))
+    ops[edge] = random.choice([op for op in OPS if op != ops[edge]])
+    return from_ops(ops)
+
+
+def labels(_group: str, _shape: tuple[int, ...]) -> tuple[list[str], list[str]]:
+    """Edges and operations, in the words of the drawing.
+
+    >>> labels("cell", (6, 5))[0][:4]
+    ['in → 1', 'in → 2', '1 → 2', 'in → out']
+    """
+    ends = {0: "in", NODES - 1: "out"}
+    edges = [f"{ends.get(source, source)} → {ends.get(target, target)}" for source, target in EDGES]
+    return edges, [STYLE.label(op) for op in OPS]
+
+
 @cache
 def _official_order() -> list[tuple[str, ...]]:
     cells = list(product(OPS, repeat=len(EDGES)))
-    draw = random.Random(_SEED).getrandbits
+    draw = Random(_SEED).getrandbits
     for last in range(len(cells) - 1, 0, -1):
         bits = (last + 1).bit_length()
         chosen = draw(bits)

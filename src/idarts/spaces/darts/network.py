@@ -1,4 +1,4 @@
-"""The network that DARTS trains from scratch with a found pair of cells, on CIFAR-sized and ImageNet-sized images."""
+"""The network that DARTS trains from scratch with a pair of cells, on CIFAR-sized and ImageNet-sized images."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -6,8 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from idarts.arch import Architecture, Cell
-from idarts.spaces.macro import Macro
+from idarts.arch import Architecture, Cell, Skeleton
 from idarts.spaces.operations import FactorizedReduce, operation, relu_conv_bn
 
 _STEM_MULTIPLIER = 3  # the CIFAR stem is three times as wide as the first cells
@@ -17,10 +16,10 @@ class DartsNetwork(nn.Module):
     """A stack of normal cells with a reduction cell at one third and two thirds of the depth.
 
     `forward` gives logits; while training with the auxiliary head, (logits, auxiliary logits). `drop_path` is the
-    probability with which a sample loses an operation's output in training, and may be changed at any time.
+    probability that training drops an operation's output for a sample; it may be changed at any time.
 
     >>> from idarts.arch import parse
-    >>> net = DartsNetwork(parse("DARTS_V2"), Macro(depth=3, channels=4, classes=10, image=32), auxiliary=True)
+    >>> net = DartsNetwork(parse("DARTS_V2"), Skeleton(depth=3, channels=4, classes=10, image=32), auxiliary=True)
     >>> logits, auxiliary = net(torch.zeros(2, 3, 32, 32))
     >>> logits.shape == auxiliary.shape == (2, 10)
     True
@@ -29,22 +28,22 @@ class DartsNetwork(nn.Module):
     def __init__(
         self,
         architecture: Architecture,
-        macro: Macro,
+        skeleton: Skeleton,
         auxiliary: bool = False,
         drop_path: float = 0.0,
         in_channels: int = 3,
     ) -> None:
         super().__init__()
         self.drop_path = drop_path
-        self.stem, width = stem(in_channels, macro)
+        self.stem, width = stem(in_channels, skeleton)
         self.auxiliary: nn.Module | None = None
-        self.auxiliary_after = 2 * macro.depth // 3
+        self.auxiliary_after = 2 * skeleton.depth // 3
         joined = {name: len(cell.output) for name, cell in architecture.cells.items()}
-        places, widths = zip(*cell_places(macro, width, joined), strict=True)
+        places, widths = zip(*cell_places(skeleton, width, joined), strict=True)
         self.cells = nn.ModuleList(_Cell(architecture.cells[place.kind], *place) for place in places)
         if auxiliary:
-            self.auxiliary = _AuxiliaryHead(widths[self.auxiliary_after], macro.classes, macro.large)
-        self.classifier = nn.Linear(widths[-1], macro.classes)
+            self.auxiliary = _AuxiliaryHead(widths[self.auxiliary_after], skeleton.classes, skeleton.large)
+        self.classifier = nn.Linear(widths[-1], skeleton.classes)
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Logits of a batch of images, and in training those of the auxiliary head, if there is one."""
@@ -59,7 +58,7 @@ class DartsNetwork(nn.Module):
 
 
 class CellPlace(NamedTuple):
-    """What a cell needs to know of its place in the stack: widths of its inputs and its own, and who reduces."""
+    """A cell's place in the stack: widths of its inputs and its own, and whether it or the previous cell reduces."""
 
     before: int
     previous: int
@@ -72,16 +71,16 @@ class CellPlace(NamedTuple):
         return "reduce" if self.reduces else "normal"
 
 
-def cell_places(macro: Macro, width: int, joined: Mapping[str, int]) -> Iterator[tuple[CellPlace, int]]:
-    """The places from stem to classifier, each with the width of its output, `joined` nodes of a kind of cell.
+def cell_places(skeleton: Skeleton, width: int, joined: Mapping[str, int]) -> Iterator[tuple[CellPlace, int]]:
+    """The places from stem to classifier, each with the width of its output: `joined` nodes for each kind of cell.
 
-    >>> macro = Macro(depth=3, channels=4, classes=10, image=32)
-    >>> [(place.kind, width) for place, width in cell_places(macro, 12, {"normal": 4, "reduce": 4})]
+    >>> skeleton = Skeleton(depth=3, channels=4, classes=10, image=32)
+    >>> [(place.kind, width) for place, width in cell_places(skeleton, 12, {"normal": 4, "reduce": 4})]
     [('normal', 16), ('reduce', 32), ('reduce', 64)]
     """
-    before, previous, channels, previous_reduces = width, width, macro.channels, macro.large
-    for position in range(macro.depth):
-        reduces = position in (macro.depth // 3, 2 * macro.depth // 3)
+    before, previous, channels, previous_reduces = width, width, skeleton.channels, skeleton.large
+    for position in range(skeleton.depth):
+        reduces = position in (skeleton.depth // 3, 2 * skeleton.depth // 3)
         channels *= 2 if reduces else 1
         place = CellPlace(before, previous, channels, reduces, previous_reduces)
         before, previous, previous_reduces = previous, channels * joined[place.kind], reduces
@@ -93,7 +92,7 @@ class _Cell(nn.Module):
         self, cell: Cell, before: int, previous: int, channels: int, reduces: bool, previous_reduces: bool
     ) -> None:
         super().__init__()
-        # The output of two cells ago is larger by one reduction if the previous cell was one.
+        # If the previous cell reduced, the output of two cells ago is twice as large.
         self.preprocess0 = FactorizedReduce(before, channels) if previous_reduces else relu_conv_bn(before, channels)
         self.preprocess1 = relu_conv_bn(previous, channels)
         self.edges, self.nodes, self.output = cell.edges, cell.nodes, cell.output
@@ -103,7 +102,7 @@ class _Cell(nn.Module):
 
     def forward(self, before: Tensor, previous: Tensor, drop_path: float) -> Tensor:
         states = [self.preprocess0(before), self.preprocess1(previous)]
-        for node in range(self.nodes - 2):  # edges stand by target, two for each node
+        for node in range(self.nodes - 2):  # edges are sorted by target, two for each node
             states.append(self._edge(2 * node, states, drop_path) + self._edge(2 * node + 1, states, drop_path))
         return torch.cat([states[node] for node in self.output], dim=1)
 
@@ -162,7 +161,7 @@ class _ImageNetStem(nn.Module):
 
 
 class _SmallStem(nn.Module):
-    """One convolution, three times as wide as the first cells, which both inputs of the first cell see."""
+    """One convolution, three times as wide as the first cells; both inputs of the first cell are its output."""
 
     def __init__(self, in_channels: int, channels: int) -> None:
         super().__init__()
@@ -171,20 +170,20 @@ class _SmallStem(nn.Module):
         self.norm = nn.BatchNorm2d(width)
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        seen = self.norm(self.convolution(images))
-        return seen, seen
+        both = self.norm(self.convolution(images))
+        return both, both
 
 
-def stem(in_channels: int, macro: Macro) -> tuple[nn.Module, int]:
-    """What makes a first cell's two inputs of an image, and how wide they are.
+def stem(in_channels: int, skeleton: Skeleton) -> tuple[nn.Module, int]:
+    """The module that makes the first cell's two inputs from an image, and their width.
 
-    >>> module, width = stem(3, Macro(depth=8, channels=16, classes=10, image=32))
+    >>> module, width = stem(3, Skeleton(depth=8, channels=16, classes=10, image=32))
     >>> [part.shape[1] for part in module(torch.zeros(1, 3, 8, 8))], width
     ([48, 48], 48)
     """
-    if macro.large:
-        return _ImageNetStem(in_channels, macro.channels), macro.channels
-    return _SmallStem(in_channels, macro.channels), macro.channels * _STEM_MULTIPLIER
+    if skeleton.large:
+        return _ImageNetStem(in_channels, skeleton.channels), skeleton.channels
+    return _SmallStem(in_channels, skeleton.channels), skeleton.channels * _STEM_MULTIPLIER
 
 
 def _drop(x: Tensor, probability: float) -> Tensor:

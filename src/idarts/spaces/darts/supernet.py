@@ -5,43 +5,40 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from idarts.arch import Architecture, Cell, Edge
-from idarts.arch.rules import DARTS_OPS
+from idarts.arch import Architecture, Cell, Edge, Skeleton
 from idarts.errors import InputError
-from idarts.layers.graph import Fan, FusedGraph, complete_edges
+from idarts.layers.graph import Fan, FusedGraph
 from idarts.layers.lean import lean
 from idarts.layers.mixture import Mixture, multi_hot
 from idarts.layers.parallel import Block, Parallel, ParallelNorm, ParallelReduce
-from idarts.spaces.darts_network import CellPlace, cell_places, stem
-from idarts.spaces.macro import Macro
+from idarts.spaces.darts.cells import EDGES, INPUTS, NODES, OPS, SPACE
+from idarts.spaces.darts.network import CellPlace, cell_places, stem
 from idarts.spaces.operations import FactorizedReduce, operation, relu_conv_bn
 from idarts.spaces.relaxation import Relaxation, share_of, softmax
 from idarts.spaces.supernet import Supernet, channels_last, require_size
 
-INPUTS, NODES = 2, 6
-EDGES = complete_edges(INPUTS, NODES)
 ROW = {edge: row for row, edge in enumerate(EDGES)}
-OP = {op: column for column, op in enumerate(DARTS_OPS)}
+OP = {op: column for column, op in enumerate(OPS)}
 
 
 class DartsSupernet(Supernet):
     """`depth` cells, those at one and two thirds reducing; every edge mixes all eight operations.
 
-    >>> net = DartsSupernet(Macro(depth=3, channels=4, classes=10, image=32))
+    >>> net = DartsSupernet(Skeleton(depth=3, channels=4, classes=10, image=32))
     >>> net(torch.zeros(2, 3, 16, 16)).shape, net.alpha["normal"].shape
     (torch.Size([2, 10]), torch.Size([14, 8]))
     """
 
     none = OP["none"]
 
-    def __init__(self, macro: Macro, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
-        require_size(macro.image, macro.image)
+    def __init__(self, skeleton: Skeleton, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
+        require_size(skeleton.image, skeleton.image)
         super().__init__({"normal": (len(EDGES), len(OP)), "reduce": (len(EDGES), len(OP))}, relaxation)
-        self.stem, width = stem(in_channels, macro)
-        places, widths = zip(*cell_places(macro, width, dict.fromkeys(self.alpha, NODES - INPUTS)), strict=True)
-        share = share_of(relaxation, macro.channels)
+        self.stem, width = stem(in_channels, skeleton)
+        places, widths = zip(*cell_places(skeleton, width, dict.fromkeys(self.alpha, NODES - INPUTS)), strict=True)
+        share = share_of(relaxation, skeleton.channels)
         self.cells = nn.ModuleList(FusedCell(place, share) for place in places)
-        self.classifier = nn.Linear(widths[-1], macro.classes)
+        self.classifier = nn.Linear(widths[-1], skeleton.classes)
         channels_last(lean(self))
 
     def mixed(self, images: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:
@@ -52,11 +49,11 @@ class DartsSupernet(Supernet):
         return logits
 
     def architecture(self) -> Architecture:
-        return Architecture("darts", {name: _discrete(alpha.detach().softmax(1)) for name, alpha in self.alpha.items()})
+        return Architecture(SPACE, {name: _discrete(alpha.detach().softmax(1)) for name, alpha in self.alpha.items()})
 
     def path(self, architecture: Architecture) -> dict[str, Mixture]:
-        if architecture.space != "darts":
-            raise InputError(f"an architecture of {architecture.space} is no path through the supernet of darts")
+        if architecture.space != SPACE:
+            raise InputError(f"an architecture of {architecture.space} is not a path of the supernet of {SPACE}")
         return {
             name: multi_hot(_columns(name, cell), len(OP), self.alpha[name])
             for name, cell in architecture.cells.items()
@@ -64,14 +61,14 @@ class DartsSupernet(Supernet):
 
 
 def _discrete(weights: Tensor) -> Cell:
-    """DARTS' rule: of each node the two edges whose best operation weighs most, `none` not counting."""
-    found = weights.clone()
-    found[:, OP["none"]] = -1.0
-    best, ops = found.max(dim=1)
+    """DARTS' rule: into each node the two edges whose best operation weighs most, not counting `none`."""
+    without_none = weights.clone()
+    without_none[:, OP["none"]] = -1.0
+    best, ops = without_none.max(dim=1)
     edges = []
     for target in range(INPUTS, NODES):
         rows = sorted((ROW[source, target] for source in range(target)), key=lambda row: -best[row].item())[:2]
-        edges += [Edge(*EDGES[row], DARTS_OPS[int(ops[row])]) for row in rows]
+        edges += [Edge(*EDGES[row], OPS[int(ops[row])]) for row in rows]
     return Cell(NODES, edges, range(INPUTS, NODES))
 
 
@@ -104,7 +101,7 @@ class FusedCell(nn.Module):
         self.graph = FusedGraph(
             INPUTS,
             NODES,
-            DARTS_OPS,
+            OPS,
             lambda source, members: _fan(channels // share, members, stride=2 if reduces and source < INPUTS else 1),
             share,
         )
@@ -121,7 +118,7 @@ def _fan(channels: int, members: int, stride: int) -> Fan:
         "dil_conv_3x3": Parallel(channels, members, [Block(3, stride, 2, separable=True)]),
         "dil_conv_5x5": Parallel(channels, members, [Block(5, stride, 2, separable=True)]),
     }
-    # One BatchNorm after a pool serves all edges: without weights of its own it does the same on each.
+    # One BatchNorm after a pool serves all edges: it has no weights, so it does the same on each.
     shared: dict[str, nn.Module] = {
         op: nn.Sequential(operation(op, channels, stride), ParallelNorm(channels))
         for op in ("max_pool_3x3", "avg_pool_3x3")

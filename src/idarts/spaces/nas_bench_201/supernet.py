@@ -4,42 +4,39 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
-from idarts.arch import Architecture, nas_bench_201
-from idarts.arch.rules import NAS_BENCH_201_EDGES, NAS_BENCH_201_OPS
+from idarts.arch import Architecture, Skeleton
 from idarts.errors import InputError
 from idarts.layers.graph import Fan, FusedGraph
 from idarts.layers.lean import lean, relu
 from idarts.layers.mixture import Mixture, one_hot
 from idarts.layers.parallel import Block, Parallel
-from idarts.spaces.macro import Macro
-from idarts.spaces.nas_bench_201_network import stages, stem
+from idarts.spaces.nas_bench_201.cells import EDGES, NODES, OPS, SPACE, from_ops, to_ops
+from idarts.spaces.nas_bench_201.network import stages, stem
 from idarts.spaces.operations import operation
 from idarts.spaces.relaxation import Relaxation, share_of, softmax
 from idarts.spaces.supernet import Supernet, channels_last, require_size
-
-NODES = 4
 
 
 class NasBench201Supernet(Supernet):
     """Stem, `depth` cells, block, `depth` cells, block, `depth` cells, classifier; every edge mixes all operations.
 
     >>> import torch
-    >>> net = NasBench201Supernet(Macro(depth=1, channels=4, classes=10, image=32))
+    >>> net = NasBench201Supernet(Skeleton(depth=1, channels=4, classes=10, image=32))
     >>> net(torch.zeros(2, 3, 32, 32)).shape, net.alpha["cell"].shape
     (torch.Size([2, 10]), torch.Size([6, 5]))
     """
 
-    none = NAS_BENCH_201_OPS.index("none")
+    none = OPS.index("none")
 
-    def __init__(self, macro: Macro, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
-        require_size(macro.image, macro.image)
-        super().__init__({"cell": (len(NAS_BENCH_201_EDGES), len(NAS_BENCH_201_OPS))}, relaxation)
-        self.stem = stem(in_channels, macro)
-        share = share_of(relaxation, macro.channels)
-        blocks, channels = stages(macro, lambda channels: _cell(channels, share))
+    def __init__(self, skeleton: Skeleton, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
+        require_size(skeleton.image, skeleton.image)
+        super().__init__({"cell": (len(EDGES), len(OPS))}, relaxation)
+        self.stem = stem(in_channels, skeleton)
+        share = share_of(relaxation, skeleton.channels)
+        blocks, channels = stages(skeleton, lambda channels: _cell(channels, share))
         self.body = nn.ModuleList(blocks)
         self.norm = nn.BatchNorm2d(channels)
-        self.classifier = nn.Linear(channels, macro.classes)
+        self.classifier = nn.Linear(channels, skeleton.classes)
         channels_last(lean(self))
 
     def mixed(self, images: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:
@@ -50,15 +47,13 @@ class NasBench201Supernet(Supernet):
         return logits
 
     def architecture(self) -> Architecture:
-        return nas_bench_201.from_ops([NAS_BENCH_201_OPS[column] for column in self.alpha["cell"].argmax(1).tolist()])
+        return from_ops([OPS[column] for column in self.alpha["cell"].argmax(1).tolist()])
 
     def path(self, architecture: Architecture) -> dict[str, Mixture]:
-        if architecture.space != nas_bench_201.SPACE:
-            raise InputError(
-                f"an architecture of {architecture.space} is no path through the supernet of nas-bench-201"
-            )
-        columns = [NAS_BENCH_201_OPS.index(op) for op in nas_bench_201.to_ops(architecture)]
-        return {"cell": one_hot(columns, len(NAS_BENCH_201_OPS), self.alpha["cell"])}
+        if architecture.space != SPACE:
+            raise InputError(f"an architecture of {architecture.space} is not a path of the supernet of {SPACE}")
+        columns = [OPS.index(op) for op in to_ops(architecture)]
+        return {"cell": one_hot(columns, len(OPS), self.alpha["cell"])}
 
 
 def _cell(channels: int, share: int) -> FusedGraph:
@@ -70,4 +65,4 @@ def _cell(channels: int, share: int) -> FusedGraph:
             {op: operation(op, width) for op in ("skip_connect", "avg_pool_3x3")},
         )
 
-    return FusedGraph(1, NODES, NAS_BENCH_201_OPS, fan, share)
+    return FusedGraph(1, NODES, OPS, fan, share)
