@@ -1,6 +1,7 @@
 """Pages of experiments and comparisons, and the gallery: one style, one policy, and they fit a phone."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ from browser import measure, needs_chromium
 from html_tree import Tree
 from report_runs import write_run
 
-from idarts.pages import gallery, write_report
+from idarts.errors import InputError
+from idarts.pages import gallery, template, write_report
 from idarts.pages.chart import Curve, chart
 from idarts.pages.comparison import sections, write_comparison
 from idarts.pages.experiment import Section, write_page
@@ -72,6 +74,13 @@ def test_a_comparison_comes_from_plain_data(tmp_path):
     page = write_comparison(facts(), tmp_path / "out").read_text()
     assert page.count("<figure") == 1
     assert (tmp_path / "out" / "comparison.csv").read_text().startswith("group,seeds,cifar10_test_mean,")
+
+
+def test_without_jinja_an_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    template._environment.cache_clear()
+    with pytest.raises(InputError, match=r"pages need jinja2: pip install 'idarts\[report\]'"):
+        template.require_jinja()
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ FACTS = """
     const inner = text.getBBox(), outer = svg.viewBox.baseVal;
     return inner.x < 0 || inner.y < 0 || inner.x + inner.width > outer.width || inner.y + inner.height > outer.height
   }).map((text) => text.textContent)),
+  heights: all(".heat").map((one) => Math.round(box(one.children[1]).height - box(one.children[0]).height)),
   ink: getComputedStyle(document.body).color, page: getComputedStyle(document.body).backgroundColor,
 """
 HIDDEN = """const hidden = (one) => { for (let up = one.parentElement; up; up = up.parentElement)
@@ -45,6 +46,11 @@ def test_it_is_drawn_and_does_not_scroll_sideways(tmp_path, space, width):
     assert seen["lines"] == seen["keys"] == 10
     assert seen["requests"] == 0
     assert seen["clipped"] == []
+
+
+def test_a_heat_map_is_as_high_as_its_rows_even_if_it_has_few_columns(tmp_path):
+    seen = facts(tmp_path, write_report(write_run(tmp_path / "run", rounds=2)), 1280)
+    assert seen["heights"] == [0] * 6
 
 
 def test_light_and_dark_both_have_contrast(tmp_path):

@@ -97,21 +97,26 @@ def test_streams_are_taken_as_they_are(tmp_path):
         (lambda out: idarts.search(Sequence(), sums(40), rouds=3, out=out), "did you mean rounds"),
         (lambda out: idarts.search(Sequence(), sums(40), batch=1000, out=out), "a batch of 1000 from 20"),
         (lambda out: idarts.search("nas-bench-2001", sums(40), out=out), "images"),
-        (lambda out: idarts.search(Sequence(), sums(40), space="darts", out=out), "first argument; leave space= out"),
-        (lambda out: idarts.search(Sequence(), sums(40), augment=True, batch=8, out=out), "leave it out for batches"),
+        (
+            lambda out: idarts.search(Sequence(), sums(40), augment=True, batch=8, out=out),
+            "for your own batches, remove it",
+        ),
         (lambda out: idarts.search(Sequence(), sums(40), "official", out=out), "'official' needs data by name"),
-        (lambda out: idarts.search(Sequence(), sums(40), 1.5, out=out), "valid is 1.5, expected a share"),
+        (
+            lambda out: idarts.search(Sequence(), sums(40), 1.5, out=out),
+            "valid is 1.5, expected a positive number below 1, official or none",
+        ),
         (lambda out: idarts.search(Sequence(), DataLoader(TensorDataset(*sums(8))), out=out), "give its dataset"),
-        (lambda out: idarts.search(Sequence(), sums(8)[0], out=out), "is no data to search on"),
+        (lambda out: idarts.search(Sequence(), sums(8)[0], out=out), "cannot be searched on"),
         (lambda out: idarts.search(Sequence(), iter([]), iter([]), out=out), "a stream of batches without __len__"),
         (lambda out: idarts.search(Sequence(), sums(1), batch=1, out=out), "there are no examples"),
         (lambda out: idarts.search(Sequence(), sums(40), alpha=0.01, out=out), "alpha is 0.01, expected a group of"),
-        (lambda out: idarts.search(Sequence(), sums(40), rounds={"a": 1}, out=out), "rounds is {'a': 1}, expected a"),
+        (lambda out: idarts.search(Sequence(), sums(40), rounds={"a": 1}, out=out), "unknown setting 'rounds.a'"),
         (lambda out: idarts.search(Sequence(), sums(40), seed="a", out=out), "seed is 'a', expected a whole number"),
         (lambda out: idarts.search(Sequence(), sums(40), none="false", out=out), "expected true or false"),
         (
             lambda out: idarts.search(Sequence(), sums(40), cost={"kind": "parameters", "target": "5M"}, out=out),
-            "cost.target is '5M', expected a positive number, or none",
+            "cost.target is '5M', expected a positive number or none",
         ),
         (
             lambda out: idarts.search(Sequence(), sums(40), batch=8, relaxation="partial-channels", out=out),
@@ -122,11 +127,17 @@ def test_streams_are_taken_as_they_are(tmp_path):
             "no weights to train",
         ),
         (lambda out: idarts.search(Sequence(), (sums(40)[0], sums(30)[1]), out=out), "40 inputs with 30 targets"),
-        (lambda out: idarts.search(Sequence(), sums(40), device="cuda:7", out=out), "device says nothing of a model"),
-        (lambda out: idarts.search("nas-bench-201", sums(40), image=16, out=out), "image says nothing of data"),
+        (
+            lambda out: idarts.search(Sequence(), sums(40), device="cuda:7", out=out),
+            "`device` has no effect when you pass your own model",
+        ),
+        (
+            lambda out: idarts.search("nas-bench-201", sums(40), image=16, out=out),
+            "`image` has no effect when you pass your own data",
+        ),
         (
             lambda out: idarts.search(Sequence(), sums(40), batch=8, selection={"rule": "trials"}, out=out),
-            "no networks can be built",
+            "none can be built of this model",
         ),
     ],
 )
@@ -189,16 +200,16 @@ def test_several_inputs_and_outputs_frozen_weights_and_one_branch(method, tmp_pa
 def test_two_parts_have_one_scale_and_all_of_their_classes(tmp_path):
     x = torch.randint(0, 255, (40, 1, 8, 8), dtype=torch.uint8)
     y = torch.arange(40) % 4
-    told = {"batch": 8, "rounds": 1, "depth": 1, "channels": 4, "selection": {"rule": "argmax"}}
+    sizes = {"batch": 8, "rounds": 1, "depth": 1, "channels": 4, "selection": {"rule": "argmax"}}
     seen = []
 
-    def watch(_, search):
-        seen.extend((search.train.part, search.valid.part, search.net))
+    def on_round(_, search):
+        seen.extend((search.task.train.part, search.task.valid.part, search.net))
 
-    idarts.search("nas-bench-201", (x, y), (x // 2, y), out=tmp_path / "a", watch=watch, **told)
+    idarts.search("nas-bench-201", (x, y), (x // 2, y), out=tmp_path / "a", on_round=on_round, **sizes)
     assert (seen[0].mean, seen[0].std) == (seen[1].mean, seen[1].std)
     tail = torch.cat([y[:-3], torch.tensor([4, 5, 6])])  # classes that one half may lack
-    idarts.search("nas-bench-201", (x, tail), out=tmp_path / "b", watch=watch, **told)
+    idarts.search("nas-bench-201", (x, tail), out=tmp_path / "b", on_round=on_round, **sizes)
     assert seen[-1](torch.zeros(2, 1, 8, 8)).shape == (2, 7)
 
 

@@ -300,7 +300,7 @@ class TestCheckpoints:
         path.write_bytes(path.read_bytes()[:200] if damage is None else damage)
         number, state, problems = checkpoint.latest(tmp_path)
         assert (number, state["x"].item(), len(problems)) == (1, 1, 1)
-        assert "is damaged, or not one of ours" in problems[0]
+        assert "is damaged, or not written by idarts" in problems[0]
 
     def test_nothing_in_a_foreign_file_runs(self, tmp_path):
         class Evil:

@@ -23,9 +23,16 @@ from idarts.engine import checkpoint
 from idarts.engine.folder import clear
 from idarts.engine.settings import change
 from idarts.errors import CollapseWarning
-from idarts.searching.run import RunConfig, run
+from idarts.searching import RunConfig, run
 
-TINY = {"rounds": 1, "batch": 8, "depth": 1, "channels": 4, "inner_steps": 1, "hypergradient": {"order": "first"}}
+TINY = {
+    "rounds": 1,
+    "batch": 8,
+    "depth": 1,
+    "channels": 4,
+    "inner_steps": 1,
+    "hypergradient": {"method": "first-order"},
+}
 SMALL = ["--preset", "smoke", "--channels", "4", "--batch", "16", "--rounds", "14", "--checkpoint-rounds", "2"]
 
 
@@ -293,12 +300,12 @@ def test_a_collapse_to_skip_connections_is_said_once(tmp_path):
             batch=16,
             depth=1,
             channels=4,
-            watch=_push_to_skip,
+            on_round=_push_to_skip,
         )
     assert sum(w.category is CollapseWarning for w in caught) == 1
 
 
-def _push_to_skip(_found, search):
+def _push_to_skip(_round, search):
     with torch.no_grad():
         search.a[0][:, 1] = 3.0
 
@@ -312,7 +319,11 @@ def test_validation_images_of_the_datas_own_are_those_that_alpha_sees(valid, siz
     np.savez(tmp_path / "dots.npz", **arrays)
     settings = change(RunConfig(data=f"npz:{tmp_path / 'dots.npz'}", valid=valid), TINY)
     seen = []
-    run(settings, tmp_path / "run", on_round=lambda _, search: seen.append((search.train.part, search.valid.part)))
+    run(
+        settings,
+        tmp_path / "run",
+        on_round=lambda _, search: seen.append((search.task.train.part, search.task.valid.part)),
+    )
     assert tuple(map(len, seen[0])) == sizes
     parts = json.loads((tmp_path / "run" / "result.json").read_text())["data"]["parts"]
     assert (parts["search"]["size"], parts["valid"]["size"]) == sizes

@@ -27,11 +27,11 @@ class About:
     argmax: str | None = None
 
 
-def finished_share(run: Run) -> tuple[int, int | None]:
+def round_counts(run: Run) -> tuple[int, int | None]:
     """Rounds so far, and how many the settings plan.
 
     >>> from pathlib import Path
-    >>> finished_share(Run(Path("run"), {"rounds": 100}, [{"number": 7}]))
+    >>> round_counts(Run(Path("run"), {"rounds": 100}, [{"number": 7}]))
     (7, 100)
     """
     total = run.config.get("rounds")
@@ -49,7 +49,12 @@ def total(run: Run, key: str) -> float:
 
 
 def tested_accuracy(run: Run) -> float | None:
-    """The accuracy on test images, if the result has one."""
+    """The accuracy on test images, if the result has one.
+
+    >>> from pathlib import Path
+    >>> tested_accuracy(Run(Path("run"), {}, [{"number": 1}], result={"test": {"accuracy": 0.5}}))
+    0.5
+    """
     test = (run.result or {}).get("test")
     return as_float(test["accuracy"]) if isinstance(test, Mapping) and "accuracy" in test else None
 

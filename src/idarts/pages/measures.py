@@ -31,7 +31,7 @@ SEARCH = (
     Measure(
         "Accuracy",
         {"training": "train_accuracy", "validation": "valid_accuracy"},
-        with_alpha="The supernet mixes all options; the final network, trained by itself, usually does better.",
+        with_alpha="These are accuracies of the supernet; the final network, trained by itself, usually does better.",
         percent=True,
     ),
     Measure(

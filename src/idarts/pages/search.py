@@ -8,7 +8,7 @@ import numpy as np
 
 from idarts.arch import Architecture
 from idarts.engine.folder import Run, as_float
-from idarts.pages.about import About, finished_share, tested_accuracy, total
+from idarts.pages.about import About, round_counts, tested_accuracy, total
 from idarts.pages.cell import Shown
 from idarts.pages.measures import SEARCH, charts
 from idarts.pages.notes import notes
@@ -44,7 +44,7 @@ def about(run: Run, architecture: Architecture | str | None, shown: Shown) -> Ab
 
 
 def _tiles(run: Run) -> Iterator[tuple[str, str]]:
-    done, planned = finished_share(run)
+    done, planned = round_counts(run)
     yield "rounds", f"{done:,}" if planned is None else f"{done:,} of {planned:,}"
     if (test := tested_accuracy(run)) is not None:
         yield "test accuracy", percent(test)
@@ -61,7 +61,7 @@ def _tiles(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def _costs(run: Run) -> Iterator[tuple[str, str]]:
-    (done, planned), seconds = finished_share(run), total(run, "seconds")
+    (done, planned), seconds = round_counts(run), total(run, "seconds")
     if seconds > 0:
         yield "rounds per second", number(done / seconds)
         if run.result is None and planned is not None and planned > done:

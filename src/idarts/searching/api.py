@@ -60,7 +60,7 @@ def search(
             or your own object: `relaxation=my_function`, `hypergradient={"method": MyEstimator}`. Images are cropped
             and flipped only with `augment=True`.
 
-    >>> import tempfile
+    >>> import tempfile, torch
     >>> from idarts import Choice
     >>> x = torch.randn(64, 4)
     >>> model = Choice({"line": nn.Linear(4, 1), "nothing": nn.Linear(4, 1, bias=False)}, name="layer")

@@ -17,6 +17,7 @@ class PartialChannels:
 
     A supernet with operations on its edges reads `share` when it is built.
 
+    >>> import torch
     >>> PartialChannels(share=4)(torch.zeros(1, 2)).weights
     tensor([[0.5000, 0.5000]])
     """
