@@ -96,7 +96,7 @@ def test_streams_are_taken_as_they_are(tmp_path):
         (lambda out: idarts.search(Sequence(), sums(40), method="magic", out=out), "unknown method 'magic'"),
         (lambda out: idarts.search(Sequence(), sums(40), rouds=3, out=out), "did you mean rounds"),
         (lambda out: idarts.search(Sequence(), sums(40), batch=1000, out=out), "a batch of 1000 from 20"),
-        (lambda out: idarts.search("nas-bench-2001", sums(40), out=out), "images"),
+        (lambda out: idarts.search("nas-bench-2001", sums(40), out=out), "unknown space"),
         (
             lambda out: idarts.search(Sequence(), sums(40), augment=True, batch=8, out=out),
             "for your own batches, remove it",
@@ -104,14 +104,14 @@ def test_streams_are_taken_as_they_are(tmp_path):
         (lambda out: idarts.search(Sequence(), sums(40), "official", out=out), "'official' needs data by name"),
         (
             lambda out: idarts.search(Sequence(), sums(40), 1.5, out=out),
-            "valid is 1.5, expected a positive number below 1, official or none",
+            "valid is 1.5, expected",
         ),
-        (lambda out: idarts.search(Sequence(), DataLoader(TensorDataset(*sums(8))), out=out), "give its dataset"),
+        (lambda out: idarts.search(Sequence(), DataLoader(TensorDataset(*sums(8))), out=out), "pass its dataset instead"),
         (lambda out: idarts.search(Sequence(), sums(8)[0], out=out), "cannot be searched on"),
         (lambda out: idarts.search(Sequence(), iter([]), iter([]), out=out), "a stream of batches without __len__"),
         (lambda out: idarts.search(Sequence(), sums(1), batch=1, out=out), "there are no examples"),
         (lambda out: idarts.search(Sequence(), sums(40), alpha=0.01, out=out), "alpha is 0.01, expected a group of"),
-        (lambda out: idarts.search(Sequence(), sums(40), rounds={"a": 1}, out=out), "unknown setting 'rounds.a'"),
+        (lambda out: idarts.search(Sequence(), sums(40), rounds={"a": 1}, out=out), "rounds is {'a': 1}, expected a"),
         (lambda out: idarts.search(Sequence(), sums(40), seed="a", out=out), "seed is 'a', expected a whole number"),
         (lambda out: idarts.search(Sequence(), sums(40), none="false", out=out), "expected true or false"),
         (
@@ -129,11 +129,11 @@ def test_streams_are_taken_as_they_are(tmp_path):
         (lambda out: idarts.search(Sequence(), (sums(40)[0], sums(30)[1]), out=out), "40 inputs with 30 targets"),
         (
             lambda out: idarts.search(Sequence(), sums(40), device="cuda:7", out=out),
-            "`device` has no effect when you pass your own model",
+            "`device` has no effect",
         ),
         (
             lambda out: idarts.search("nas-bench-201", sums(40), image=16, out=out),
-            "`image` has no effect when you pass your own data",
+            "`image` has no effect",
         ),
         (
             lambda out: idarts.search(Sequence(), sums(40), batch=8, selection={"rule": "trials"}, out=out),
@@ -191,7 +191,8 @@ def test_several_inputs_and_outputs_frozen_weights_and_one_branch(method, tmp_pa
     rule = {"rule": "best-of", "samples": 2}
     result = idarts.search(
         model, *streams, method=method, loss=loss, rounds=2, selection=rule, out=tmp_path / "run",
-        hypergradient={"curvature": "hessian", "samples": 2} if method in ("idarts", "enas") else {},
+        hypergradient={"curvature": "hessian"},
+        controller={"samples": 2},
     )  # fmt: skip
     assert result.architecture.choices == {"only": "line"}
     assert torch.equal(model.below.weight, before)
