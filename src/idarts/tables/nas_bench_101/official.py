@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idarts.arch import nas_bench_1shot1, nas_bench_101
-from idarts.arch.rules import NAS_BENCH_101_OPS, NAS_BENCH_101_VERTICES
 from idarts.errors import InputError
-from idarts.tables.nas_bench_101.table import EPOCHS, SIZE, VARIANTS, unpack
+from idarts.tables.nas_bench_101.table import EPOCHS, OPS, SIZE, VARIANTS, VERTICES, unpack
 from idarts.tables.nas_bench_101.tfrecord import METRICS, Record, read_records
 from idarts.tables.registry import Progress
 from idarts.tables.storage.columns import warn_if_incomplete
@@ -77,8 +76,8 @@ def _cell(record: Record, file: Path, check: bool) -> tuple[int, int, int, int]:
     vertices = isqrt(len(record.adjacency))
     ops = record.ops.split(",")[1:-1]
     where = f"{file}: the cell {record.fingerprint.hex()}"
-    fits = vertices**2 == len(record.adjacency) and len(ops) == vertices - 2 and vertices <= NAS_BENCH_101_VERTICES
-    known = set(ops) <= set(NAS_BENCH_101_OPS) and set(record.adjacency) <= set("01")
+    fits = vertices**2 == len(record.adjacency) and len(ops) == vertices - 2 and vertices <= VERTICES
+    known = set(ops) <= set(OPS) and set(record.adjacency) <= set("01")
     if not fits or not known or len(record.fingerprint) != 16:
         raise InputError(f"{where} is not one of NAS-Bench-101; get the file again")
     edges = sum(
@@ -92,7 +91,7 @@ def _cell(record: Record, file: Path, check: bool) -> tuple[int, int, int, int]:
         fingerprint = nas_bench_101.fingerprint(nas_bench_101.from_matrix(matrix, ops))
         if fingerprint != record.fingerprint.hex():
             raise InputError(f"{where} has the fingerprint {fingerprint}; get the file again")
-    digits = (NAS_BENCH_101_OPS.index(op) * 3**place for place, op in enumerate(ops))
+    digits = (OPS.index(op) * 3**place for place, op in enumerate(ops))
     return vertices, edges, sum(digits), record.params
 
 
@@ -114,7 +113,7 @@ def _shapes() -> dict[str, int]:
     shapes: dict[str, int] = {}
     for bit, variant in enumerate(VARIANTS):
         for parents in nas_bench_1shot1.parent_choices(variant):
-            ops = [NAS_BENCH_101_OPS[0]] * (len(parents) - 1)
+            ops = [OPS[0]] * (len(parents) - 1)
             matrix, _ = nas_bench_1shot1.to_matrix(nas_bench_1shot1.from_choices(variant, ops, parents))
             shape = _shape(matrix)
             shapes[shape] = shapes.get(shape, 0) | 1 << bit
@@ -123,5 +122,5 @@ def _shapes() -> dict[str, int]:
 
 def _shape(matrix: list[list[int]]) -> str:
     """The same for equal graphs, in whatever order their vertices are."""
-    ops = [NAS_BENCH_101_OPS[0]] * (len(matrix) - 2)
+    ops = [OPS[0]] * (len(matrix) - 2)
     return nas_bench_101.fingerprint(nas_bench_101.from_matrix(matrix, ops))

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idarts.arch.rules import NAS_BENCH_101_VERTICES
 from idarts.errors import InputError
-from idarts.tables.nas_bench_101.table import SIZE
+from idarts.tables.nas_bench_101.table import SIZE, VERTICES
 from idarts.tables.storage.columns import warn_if_incomplete
 from idarts.tables.storage.parquet import numbers
 
@@ -26,7 +25,7 @@ def read(table: Any, file: Path) -> dict[str, NDArray[Any]]:
         raise InputError(f"{file}: test_acc_108ep_mean has no known value; get the table again")
     warn_if_incomplete(len(test), SIZE, file)
     halves = _halves(table["hash"].to_pylist(), file)
-    vertices = numbers(table, "n_vertices", file, np.uint8, NAS_BENCH_101_VERTICES, low=2)
+    vertices = numbers(table, "n_vertices", file, np.uint8, VERTICES, low=2)
     flags = [numbers(table, name, file, np.uint8, 1) for name in _SPACES]
     columns = {
         "hash_high": halves[:, 0].astype("<u8"),

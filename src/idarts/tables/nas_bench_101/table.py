@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from idarts.arch import Architecture, nas_bench_1shot1, nas_bench_101, parse
-from idarts.arch.rules import NAS_BENCH_1SHOT1_PARENTS, NAS_BENCH_101_OPS
+from idarts.arch.rules import NAS_BENCH_1SHOT1_PARENTS, NAS_BENCH_101_OPS, NAS_BENCH_101_VERTICES
 from idarts.errors import InputError
 from idarts.tables.lookup import RowTable, decimal
 from idarts.tables.storage.columns import Columns
 
-NAME = nas_bench_101.SPACE
-SIZE = 423_624
+NAME, SIZE = nas_bench_101.SPACE, 423_624
+OPS, VERTICES = NAS_BENCH_101_OPS, NAS_BENCH_101_VERTICES
 EPOCHS = (4, 12, 36, 108)  # a table always has columns for 108, and may have some for the others
 # Columns: one of these and the epochs. Accuracies are means over seeds, as fractions.
 MEASURED = ("valid", "test", "train", "train_time")
@@ -123,4 +123,4 @@ def unpack(vertices: int, edges: int, ops: int) -> tuple[list[list[int]], list[s
         [int(source < target and edges >> source + target * (target - 1) // 2 & 1) for target in range(vertices)]
         for source in range(vertices)
     ]
-    return matrix, [NAS_BENCH_101_OPS[ops // 3**position % 3] for position in range(vertices - 2)]
+    return matrix, [OPS[ops // 3**position % 3] for position in range(vertices - 2)]

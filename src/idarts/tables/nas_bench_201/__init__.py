@@ -1,7 +1,6 @@
 """NAS-Bench-201, which NATS-Bench calls its topology space: the accuracies of all its cells on three data sets."""
 
-from idarts.arch import nas_bench_201
-from idarts.tables.nas_bench_201.table import Table201
+from idarts.tables.nas_bench_201.table import NAME, Table201
 from idarts.tables.registry import TABLES
 from idarts.tables.storage.stored import Importers, Stored
 
@@ -13,7 +12,7 @@ def _importers() -> Importers:
 
 
 BENCHMARK = Stored(
-    name=nas_bench_201.SPACE,
+    name=NAME,
     open_columns=Table201,
     importers=_importers,
     download=("NATS-tss-v1_0-3ffb9-simple", "https://github.com/D-X-Y/NATS-Bench"),
@@ -25,4 +24,4 @@ BENCHMARK = Stored(
         "nasbench201_tss.parquet",
     ),
 )
-TABLES.add(BENCHMARK.name, BENCHMARK)
+TABLES.add(NAME, BENCHMARK)

@@ -12,10 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idarts.arch.nas_bench_201 import SIZE
 from idarts.errors import InputError
 from idarts.tables.nas_bench_201.pickles import read_pickle
-from idarts.tables.nas_bench_201.table import ACCURACIES, COUNTS, DATASETS, RUNS, SECONDS, SPLITS, official_strings
+from idarts.tables.nas_bench_201.table import (
+    ACCURACIES,
+    COUNTS,
+    DATASETS,
+    RUNS,
+    SECONDS,
+    SIZE,
+    SPLITS,
+    official_strings,
+)
 from idarts.tables.registry import Progress
 from idarts.tables.storage.columns import warn_if_incomplete
 

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idarts.arch import nas_bench_201
 from idarts.errors import InputError
-from idarts.tables.nas_bench_201.table import ACCURACIES, COUNTS, DATASETS, RUNS, SPLITS, official_strings
+from idarts.tables.nas_bench_201.table import ACCURACIES, COUNTS, DATASETS, RUNS, SIZE, SPLITS, official_strings
 from idarts.tables.storage.columns import warn_if_incomplete
 from idarts.tables.storage.parquet import numbers
 
@@ -29,8 +28,8 @@ COLUMNS = frozenset(
 
 def read(table: Any, file: Path) -> dict[str, NDArray[Any]]:
     """Our columns from a pyarrow table with theirs. Rows are in the order of the official index."""
-    if table.num_rows != nas_bench_201.SIZE:
-        raise InputError(f"{file} has {table.num_rows} rows, expected the {nas_bench_201.SIZE} of NAS-Bench-201")
+    if table.num_rows != SIZE:
+        raise InputError(f"{file} has {table.num_rows} rows, expected the {SIZE} of NAS-Bench-201")
     for index, (text, expected) in enumerate(zip(table["arch_str"].to_pylist(), official_strings(), strict=True)):
         if text != expected:
             raise InputError(f"{file} row {index} is {text}, expected {expected}: rows must follow the official index")
@@ -47,7 +46,7 @@ def read(table: Any, file: Path) -> dict[str, NDArray[Any]]:
                 values = numbers(table, column, file, np.float32, 1e9, missing=True)
             columns[f"{dataset}_{name}"] = values
     columns[RUNS] = numbers(table, "n_runs_200ep", file, np.uint8, 255)
-    warn_if_incomplete(int((~np.isnan(columns["cifar10_test"])).sum()), nas_bench_201.SIZE, file)
+    warn_if_incomplete(int((~np.isnan(columns["cifar10_test"])).sum()), SIZE, file)
     return columns
 
 

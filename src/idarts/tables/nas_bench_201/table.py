@@ -11,6 +11,7 @@ from idarts.errors import InputError
 from idarts.tables.lookup import RowTable, decimal
 from idarts.tables.storage.columns import Columns
 
+NAME, SIZE = nas_bench_201.SPACE, nas_bench_201.SIZE
 DATASETS = ("cifar10", "cifar100", "imagenet16")
 SPLITS = ("valid", "test")
 # Columns: the name of a data set and one of these. Accuracies are means over seeds, in percent.
@@ -27,8 +28,8 @@ class Table201(RowTable):
 
     def __init__(self, benchmark: str, columns: Columns) -> None:
         super().__init__(benchmark, columns)
-        if len(columns) != nas_bench_201.SIZE:
-            counts = f"{len(columns)} rows, expected {nas_bench_201.SIZE}"
+        if len(columns) != SIZE:
+            counts = f"{len(columns)} rows, expected {SIZE}"
             raise InputError(f"{columns.file} cannot be read as a table ({counts}); import it again")
 
     @property
@@ -63,7 +64,7 @@ class Table201(RowTable):
         return answer
 
     def _rows(self) -> Iterable[int]:
-        return range(nas_bench_201.SIZE)
+        return range(SIZE)
 
     def _column(self, dataset: str, split: str) -> str:
         return f"{dataset}_{split}"
@@ -76,7 +77,7 @@ def official_strings() -> tuple[str, ...]:
     >>> official_strings()[1651]
     '|none~0|+|none~0|none~1|+|none~0|none~1|none~2|'
     """
-    return tuple(nas_bench_201.to_string(nas_bench_201.from_index(index)) for index in range(nas_bench_201.SIZE))
+    return tuple(nas_bench_201.to_string(nas_bench_201.from_index(index)) for index in range(SIZE))
 
 
 def _is_index(text: str) -> bool:
