@@ -17,7 +17,7 @@ WRONG_TODAY: set[tuple[str, str]] = set()
 
 
 def imports(source: str, module: str) -> Iterator[tuple[int, str, str | None]]:
-    """Every import from idarts in a module, also inside functions: its line, the module, and the name if there is one."""
+    """Every import from idarts in a module, also inside functions: its line, the module, and the name if any."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, name.name, None) for name in node.names if name.name.split(".")[0] == "idarts")

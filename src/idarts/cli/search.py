@@ -37,7 +37,7 @@ def run(args: Namespace) -> None:
         print_settings(settings)
         return
     out = Path(args.out or Path("runs", named(settings.space, settings.method, settings.data, settings.seed)))
-    with resumable("search", out, settings), Progress() as progress:
+    with resumable("search", out, settings, SETTINGS), Progress() as progress:
         result = run_search(
             settings, out, resume=args.resume, overwrite=args.overwrite, watch=progress, tell=progress.message
         )

@@ -27,7 +27,9 @@ class RunSettings(Generic[Record]):
     presets: Mapping[str, Layer]
     methods: Mapping[str, Layer] = field(default_factory=dict)
     upgrade: Callable[[dict[str, Any]], dict[str, Any]] = dict
-    """from what a file says (also one of an older version) to the settings of today"""
+    """from the content of a file, also of an older version, to the settings of today"""
+    loaders: Mapping[str, Callable[[str], object]] = field(default_factory=dict)
+    """for settings that name a user's own part without `PartOf`: what imports it when it was typed"""
 
     def options(self) -> dict[str, Setting]:
         """The settings by name."""
@@ -56,7 +58,7 @@ def add_run_arguments(parser: Parser, settings: RunSettings[Any], folder: str) -
             option,
             dest=setting.name,
             default=SUPPRESS,  # what was not typed is not there
-            type=_reader(option, setting),
+            type=_reader(option, setting, settings.loaders.get(setting.name)),
             metavar=_values(setting),
             help=_help(setting),
         )
@@ -80,27 +82,27 @@ def print_settings(record: Any) -> None:
 
 
 @contextmanager
-def resumable(command: str, out: Path, record: Any) -> Iterator[None]:
+def resumable(command: str, out: Path, record: Record, settings: RunSettings[Record]) -> Iterator[None]:
     """If the run is interrupted, print the command that resumes it."""
     try:
         yield
     except Interrupted as stopped:
         print(f"stopped after round {stopped}; resume with:")
-        print(f"  {resume_command(command, out, record)}")
+        print(f"  {resume_command(command, out, record, settings)}")
         raise
 
 
-def resume_command(command: str, out: Path, record: Any) -> str:
+def resume_command(command: str, out: Path, record: Record, settings: RunSettings[Record]) -> str:
     """The command that resumes a run, for a shell. It names a user's own parts: nothing from a file is imported.
 
     >>> from idarts.searching import RunConfig
-    >>> resume_command("search", Path("my runs/1"), RunConfig())
+    >>> resume_command("search", Path("my runs/1"), RunConfig(), RunSettings(RunConfig(), {}))
     "idarts search --resume --out 'my runs/1'"
     """
-    values = dotted(asdict(record))
-    parts = [setting.name for setting in settings_of(type(record)) if setting.registry is not None]
-    own = [name for name in parts if ":" in str(values[name])]
-    words = [word for name in own for word in (f"--{name}", values[name])]
+    values = dotted(asdict(record))  # type: ignore[call-overload] # a dataclass
+    named = {name for name, setting in settings.options().items() if setting.registry is not None}
+    parts = sorted(named | set(settings.loaders))
+    words = [word for name in parts if ":" in str(values[name]) for word in (f"--{name}", values[name])]
     return shlex.join(["idarts", command, "--resume", "--out", str(out), *words])
 
 
@@ -137,13 +139,15 @@ def _checked(file: Path, data: dict[str, Any], settings: RunSettings[Any]) -> La
     return values
 
 
-def _reader(option: str, setting: Setting) -> Callable[[str], Any]:
-    """From what was typed to a value. A part that is not known by name is imported: it was typed, not read."""
+def _reader(option: str, setting: Setting, load: Callable[[str], object] | None) -> Callable[[str], Any]:
+    """From what was typed to a value; a user's own part is imported."""
     named = replace(setting, name=option)
 
     def read(text: str) -> Any:
         parts = setting.registry
-        if parts is not None and ":" in text and text not in parts:
+        if load is not None:
+            load(text)
+        elif parts is not None and ":" in text and text not in parts:
             parts.load(text)
         return named.read(text)
 

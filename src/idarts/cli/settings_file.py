@@ -71,6 +71,6 @@ def _require_plain(path: Path, data: Any, depth: int) -> None:
     if isinstance(data, dict):
         for name in data:
             if not isinstance(name, str):
-                raise InputError(f"{path}: the name {name!r} is not text; write it in quotes")
+                raise InputError(f"{path} has the name {name!r}, which is not text; {_HINT}")
     for part in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
         _require_plain(path, part, depth - 1)

@@ -31,7 +31,7 @@ def run(args: Namespace) -> None:
         print_settings(settings)
         return
     out = Path(args.out or f"runs/{run_name(settings.architecture, settings)}")
-    with resumable("train", out, settings), Progress(view=TRAINING) as progress:
+    with resumable("train", out, settings, SETTINGS), Progress(view=TRAINING) as progress:
         result = run_training(settings, out, resume=args.resume, overwrite=args.overwrite, watch=progress)
     if result.accuracy is not None:
         print(f"test accuracy: {100 * result.accuracy:.2f} %")
