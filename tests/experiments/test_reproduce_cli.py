@@ -16,7 +16,7 @@ from idarts.cli import main
 from idarts.cli import reproduce as cli_reproduce
 from idarts.engine.lock import locked
 from idarts.errors import InputError
-from idarts.experiments import conduct
+from idarts.experiments import sweep as conduct
 from idarts.experiments.job import Outcome
 from idarts.experiments.paper import EXPERIMENTS
 
@@ -154,7 +154,7 @@ def test_searches_end_with_their_command_however_it_ends_and_the_same_command_go
                 if number == signal.SIGKILL:
                     process.wait()
                 else:  # it says so when it has asked them to stop
-                    assert "goes on from here" in process.stdout.readline()
+                    assert "resumes from there" in process.stdout.readline()
             finally:
                 for pid in halted:
                     os.kill(pid, signal.SIGCONT)

@@ -106,7 +106,10 @@ def test_streams_are_taken_as_they_are(tmp_path):
             lambda out: idarts.search(Sequence(), sums(40), 1.5, out=out),
             "valid is 1.5, expected",
         ),
-        (lambda out: idarts.search(Sequence(), DataLoader(TensorDataset(*sums(8))), out=out), "pass its dataset instead"),
+        (
+            lambda out: idarts.search(Sequence(), DataLoader(TensorDataset(*sums(8))), out=out),
+            "pass its dataset",
+        ),
         (lambda out: idarts.search(Sequence(), sums(8)[0], out=out), "cannot be searched on"),
         (lambda out: idarts.search(Sequence(), iter([]), iter([]), out=out), "a stream of batches without __len__"),
         (lambda out: idarts.search(Sequence(), sums(1), batch=1, out=out), "there are no examples"),

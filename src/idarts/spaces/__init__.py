@@ -1,6 +1,6 @@
 """Search spaces, one folder each; and what they share: supernets, networks of architectures, counts and prices.
 
-A new space is a new folder whose `__init__.py` calls `SPACES.add(name, Space(name=name, …))`; see `Space` for its parts.
+A new space is a new folder whose `__init__.py` calls `SPACES.add(name, Space(name=name, …))`; `Space` lists its parts.
 The records of the spaces need no torch. Everything that does is imported on first use.
 
 >>> from idarts.spaces import SPACES
