@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -213,11 +213,23 @@ class Search:
         self.tried = selected.tried
         return selected.architecture
 
-    def pick(self, alphas: Any = None) -> Architecture:
+    def pick(self, alphas: Mapping[str, Tensor] | None = None) -> Architecture:
         """The architecture of α or of values in its place; within the cost target, where there is one."""
         if self.cost:
-            return self.cost.pick(self.net, self.selection, alphas)
-        return largest(self.net, self.selection, alphas)
+            return self.cost.pick(self.net, self.selection, self.living(alphas))
+        return self.largest(alphas)
+
+    def largest(self, alphas: Mapping[str, Tensor] | None = None) -> Architecture:
+        """The architecture of α or of values in its place, whatever it costs."""
+        return largest(self.net, self.selection, self.living(alphas))
+
+    def living(self, alphas: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+        """α or values in its place, −∞ for the options that an earlier stage has pruned."""
+        values = {name: alpha.detach() for name, alpha in (alphas or self.net.alpha).items()}
+        if self.stage == 0:
+            return values
+        dead = {name: ~torch.tensor(self.mask[name], device=value.device) for name, value in values.items()}
+        return {name: value.masked_fill(dead[name], -torch.inf) for name, value in values.items()}
 
     def joint_statistics(self) -> Any:
         """BatchNorm over all ranks together, where the settings say so."""

@@ -25,13 +25,14 @@ def perturbation(search: "Search") -> Selected:
     search.on_message("selection: perturbation")
     net, cost = search.net, 0.0
     kept = {name: alpha.detach().clone() for name, alpha in net.alpha.items()}
-    mixing = {name: value.clone() for name, value in kept.items()}  # a fixed decision has one option left here
+    mixing = {name: value.clone() for name, value in search.living().items()}  # a fixed decision has one option left
     if not search.selection.none and net.none is not None:
         for value in mixing.values():
             value[:, net.none] = -torch.inf  # it took no part in the training, or must not here
     for name, value in kept.items():
-        options = [column for column in range(value.shape[1]) if column != net.none]
         for row in range(len(value)):
+            alive = search.mask[name][row]
+            options = [column for column in range(value.shape[1]) if column != net.none and alive[column]]
             scores = [judge(_without(mixing, name, row, column)) for column in options]
             cost += judge.cost * len(options)
             missed, first = options[scores.index(min(scores))], int(value[row].argmax())

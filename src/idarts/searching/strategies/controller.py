@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from idarts.arch import Architecture
 from idarts.errors import InputError
 from idarts.layers.mixture import Mixture, one_hot
-from idarts.searching.judge import largest, look
+from idarts.searching.judge import look
 from idarts.searching.registries import STRATEGIES
 from idarts.searching.round import Step
 from idarts.searching.settings import Controller as Settings
@@ -59,11 +59,11 @@ class ControllerStrategy(Strategy):
         return Step(*means.tolist())
 
     def current(self) -> Architecture:
-        return largest(self.search.net, self.search.selection)
+        return self.search.largest()
 
     def sample(self) -> Architecture:
         weights = {name: mixture.weights for name, mixture in self.controller.sample_path().items()}
-        return largest(self.search.net, self.search.selection, weights)
+        return self.search.largest(weights)
 
     def state_dict(self) -> dict[str, Any]:
         return {"controller": self.controller.state_dict(), "optimizer": self.optimizer.state_dict()}

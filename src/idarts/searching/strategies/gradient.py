@@ -9,7 +9,7 @@ from idarts.arch import Architecture
 from idarts.engine.ranks import all_mean, world
 from idarts.hypergrad import ALONE, Averaging, hypergradient, lift
 from idarts.layers.mixture import Mixture
-from idarts.searching.judge import largest, look
+from idarts.searching.judge import look
 from idarts.searching.registries import RELAXATIONS, RULES, STRATEGIES, build_part
 from idarts.searching.relaxations.gumbel import gumbel_noise
 from idarts.searching.round import Step, judged
@@ -37,7 +37,7 @@ class Relaxing(Strategy):
         return {name: search.relaxed(relaxation, name)(alpha) for name, alpha in search.net.alpha.items()}
 
     def current(self) -> Architecture:
-        return largest(self.search.net, self.search.selection)
+        return self.search.largest()
 
     def sample(self) -> Architecture:
         """By the softmax of α, where the space takes the largest of a decision."""
