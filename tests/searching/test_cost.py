@@ -160,7 +160,7 @@ def test_latency_from_a_file(tmp_path):
     found = prices(supernet(), "latency", table=str(path))
     assert (found.base, found.options["cell"][3]) == (1.0, [0.0, 1.5, 3.0, 4.5, 6.0])
     path.write_text("{}")
-    with pytest.raises(InputError, match="is no table of"):
+    with pytest.raises(InputError, match="is not a table of"):
         prices(supernet(), "latency", table=str(path))
 
 

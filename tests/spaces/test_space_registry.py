@@ -1,11 +1,15 @@
 """The spaces by name: their sizes against enumeration, and supernets that run."""
 
+import subprocess
+import sys
 from itertools import combinations, product
+from random import Random
 
 import pytest
 import torch
 
 from idarts import InputError
+from idarts.arch import mutate, registry, space_of
 from idarts.spaces import SPACES, nas_bench_1shot1, nas_bench_201, space
 
 
@@ -36,3 +40,63 @@ def test_unknown_space():
         space("dart")
     with pytest.raises(InputError, match="there are darts, nas-bench-1shot1-s1"):
         space("x")
+
+
+LIGHT = """
+import sys
+import idarts.arch
+assert "idarts.spaces" not in sys.modules
+from random import Random
+from idarts.arch import SPACES, as_text, convert, from_json, mutate, parse, registry, sample, to_json
+from idarts.arch.drawing import to_dot
+for name in SPACES:
+    if SPACES[name].has("sample"):
+        architecture = sample(name, Random(0))
+        assert parse(as_text(architecture)) == from_json(to_json(architecture)) == architecture
+        [convert(architecture, form) for form in SPACES[name].forms], to_dot(architecture)
+        SPACES[name].has("mutate") and mutate(architecture, Random(0))
+        SPACES[name].has("labels") and SPACES[name].labels("ops", (1, 1))
+registry.names()
+print(*({"torch", "numpy"} & set(sys.modules)))
+"""
+
+
+def test_records_need_neither_torch_nor_numpy():
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+@pytest.mark.parametrize("name", [name for name in SPACES if SPACES[name].has("mutate")])
+def test_a_mutation_changes_one_decision(name):
+    """Decisions as edges and operations on nodes: one of them, or both ends of one, and never back to the same."""
+    random = Random(name)
+    seen = set()
+    architecture = SPACES[name].sample(random)
+    for _ in range(200):
+        changed = mutate(architecture, random)
+        assert space_of(changed) is SPACES[name]
+        differences = [
+            len(set(cell.edges) ^ set(changed.cells[key].edges)) / 2
+            + sum(a != b for a, b in zip(cell.ops, changed.cells[key].ops, strict=True))
+            for key, cell in architecture.cells.items()
+        ]
+        assert sum(differences) == 1
+        seen.add(changed)
+        architecture = changed
+    assert len(seen) > 150
+
+
+def test_mutations_of_published_cells_stay_valid():
+    """Also of cells with other shapes than a search has: more nodes, not all of them in the output."""
+    for name in registry.names():
+        architecture = registry.entry(name).architecture
+        if space_of(architecture).has("mutate"):
+            assert len({mutate(architecture, Random(seed)) for seed in range(20)} - {architecture}) > 10
+
+
+def test_spaces_that_cannot_be_searched():
+    for name in ("choice", "nas-bench-101"):
+        with pytest.raises(InputError, match=f"the space {name} has no supernet to search; there are darts, nas-bench"):
+            space(name)
+    with pytest.raises(InputError, match="no_module:part is not loaded"):
+        space("no_module:part")

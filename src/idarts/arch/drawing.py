@@ -4,7 +4,7 @@ The graph is written in Graphviz' DOT language and laid out by pygraphviz, whose
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from os import PathLike
@@ -60,14 +60,22 @@ def render(architecture: Architecture, form: str) -> bytes:
         return bytes(graph.draw(format=form, prog="dot"))
 
 
+def drawn_cells(architecture: Architecture) -> Mapping[str, Cell]:
+    """The cells that a drawing of an architecture shows; empty if there is nothing to draw.
+
+    >>> list(drawn_cells(parse("DARTS_V2")))
+    ['normal', 'reduce']
+    """
+    return space_of(architecture).style.cells(architecture)
+
+
 def to_dot(architecture: Architecture) -> str:
     """The drawing in Graphviz' own language.
 
     >>> "sep 3×3" in to_dot(parse("DARTS_V2"))
     True
     """
-    style = space_of(architecture).style
-    cells = style.cells(architecture)
+    style, cells = space_of(architecture).style, drawn_cells(architecture)
     if not cells:
         raise InputError(f"an architecture of {architecture.space} has no cells to draw")
     lines = [

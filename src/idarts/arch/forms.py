@@ -137,8 +137,8 @@ def _from_mapping(data: Any) -> Architecture:
 def _from_path(path: Path) -> Architecture:
     file = path / RESULT if path.is_dir() else path
     if not file.is_file():
-        wanted = f"a run folder with {RESULT}" if path.is_dir() else "a file"
-        raise InputError(f"{path} holds no architecture, expected {wanted}")
+        expected = f"a run folder with {RESULT}" if path.is_dir() else "a file"
+        raise InputError(f"{path} holds no architecture, expected {expected}")
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Records as JSON, with a schema version. Every complaint names the key."""
+"""Records as JSON, with a schema version. Every error names the key."""
 
 import json
 from collections.abc import Mapping
@@ -84,7 +84,7 @@ def load(text: str) -> Any:
 
 
 def _shown(name: Any) -> str:
-    """In one line, whatever it is."""
+    """A key in one line."""
     return name if isinstance(name, str) and name.isprintable() else short(name)
 
 

@@ -1,6 +1,6 @@
 """Checks that spaces share: what a cell may be. Each message names the part that is wrong and what was expected."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from reprlib import repr as short
 
@@ -45,32 +45,43 @@ class CellRules:
     def _check(self, cell: Cell) -> None:
         if not isinstance(cell, Cell):
             raise InputError(f"it is {short(cell)}, expected a Cell")
-        nodes, inputs = counted(cell.nodes, "node"), counted(self.inputs, "input")
-        expect(cell.nodes > self.inputs, f"{nodes}, expected more than its {inputs}")
+        if cell.nodes <= self.inputs:
+            raise InputError(f"{counted(cell.nodes, 'node')}, expected more than its {counted(self.inputs, 'input')}")
         for edge in cell.edges:
             self._check_edge(cell.nodes, edge)
         if self.on_vertices:
-            expected = f"{cell.nodes - 2} for {nodes} (none for input and output)"
-            ops = counted(len(cell.ops), "operation")
-            expect(len(cell.ops) == max(cell.nodes - 2, 0), f"{ops} on its nodes, expected {expected}")
+            if len(cell.ops) != max(cell.nodes - 2, 0):
+                expected = f"{cell.nodes - 2} for {cell.nodes} nodes (none for input and output)"
+                raise InputError(f"{counted(len(cell.ops), 'operation')} on its nodes, expected {expected}")
             for node, op in enumerate(cell.ops, start=1):
-                _check_op(f"node {node}", op, self.ops)
+                if op not in self.ops:
+                    raise InputError(f"node {node}: {self._unknown(op)}")
         elif cell.ops:
             raise InputError(f"operation {short(cell.ops[0])} on a node, expected operations on edges only")
         for node in cell.output:
-            inside = self.inputs <= node < cell.nodes
-            expect(inside, f"output node {node} is not one of the nodes {self.inputs} to {cell.nodes - 1}")
-        expect(len(set(cell.output)) == len(cell.output), f"output {list(cell.output)} names a node twice")
+            if not self.inputs <= node < cell.nodes:
+                raise InputError(f"output node {node} is not one of the nodes {self.inputs} to {cell.nodes - 1}")
+        if len(set(cell.output)) != len(cell.output):
+            raise InputError(f"output {list(cell.output)} names a node twice")
 
     def _check_edge(self, nodes: int, edge: Edge) -> None:
-        where, last = f"edge {edge.source}→{edge.target}", max(edge.source, edge.target)
-        expect(last < nodes, f"{where}: there is no node {last}, nodes are 0 to {nodes - 1}")
-        expect(edge.target >= self.inputs, f"{where} enters an input, expected a target of at least {self.inputs}")
-        expect(edge.source < edge.target, f"{where} closes a cycle, expected a source below {edge.target}")
-        if self.on_vertices:
-            expect(edge.op is None, f"{where} carries {short(edge.op)}, expected operations on nodes only")
-        else:
-            _check_op(where, edge.op, self.ops)
+        source, target, op = edge
+        wrong = None
+        if max(source, target) >= nodes:
+            wrong = f": there is no node {max(source, target)}, nodes are 0 to {nodes - 1}"
+        elif target < self.inputs:
+            wrong = f" enters an input, expected a target of at least {self.inputs}"
+        elif source >= target:
+            wrong = f" closes a cycle, expected a source below {target}"
+        elif self.on_vertices:
+            wrong = None if op is None else f" carries {short(op)}, expected operations on nodes only"
+        elif op not in self.ops:
+            wrong = f": {self._unknown(op)}"
+        if wrong:
+            raise InputError(f"edge {source}→{target}{wrong}")
+
+    def _unknown(self, op: str | None) -> str:
+        return f"unknown operation {short(op)}, expected one of {', '.join(self.ops)}"
 
 
 def expect(condition: bool, message: str) -> None:
@@ -86,7 +97,3 @@ def counted(number: int, noun: str) -> str:
     ('1 node', '2 nodes')
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _check_op(where: str, op: str | None, ops: Collection[str]) -> None:
-    expect(op in ops, f"{where}: unknown operation {short(op)}, expected one of {', '.join(ops)}")

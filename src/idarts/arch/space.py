@@ -179,7 +179,8 @@ def all_spaces() -> list[Space]:
     >>> [space.name for space in all_spaces()][:3]
     ['choice', 'darts', 'nas-bench-101']
     """
-    return sorted(SPACES.parts().values(), key=lambda space: space.name)
+    spaces = (part for part in SPACES.parts().values() if isinstance(part, Space))  # anything may have been typed
+    return sorted(spaces, key=lambda space: space.name)
 
 
 def space_of(architecture: "Architecture") -> Space:
@@ -212,13 +213,12 @@ def mutate(architecture: "Architecture", random: Random) -> "Architecture":
 
 
 def _named(record: Any, variant: Any) -> Space:
-    same = [space for space in all_spaces() if space.record == record]
-    for space in same:
-        if space.variant == variant:
+    for space in SPACES.parts().values():
+        if isinstance(space, Space) and space.record == record and space.variant == variant:
             return space
-    if not same:
+    variants = [space.variant or "none" for space in all_spaces() if space.record == record]
+    if not variants:
         raise InputError(f"unknown space {short(record)}: expected {_one_of(space.record for space in all_spaces())}")
-    variants = [space.variant or "none" for space in same]
     raise InputError(f"{record}: variant is {short(variant)}, expected {_one_of(variants)}")
 
 

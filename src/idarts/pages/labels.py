@@ -32,7 +32,8 @@ def names(config: Mapping[str, Any], group: str, shape: tuple[int, ...]) -> tupl
 
 
 def _space(config: Mapping[str, Any]) -> Space | None:
-    return SPACES.parts().get(str(config.get("space")))
+    space = SPACES.parts().get(str(config.get("space")))
+    return space if isinstance(space, Space) else None
 
 
 def _known(config: Mapping[str, Any], group: str, shape: tuple[int, ...]) -> tuple[list[str], list[str]]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from idarts.arch import Architecture, as_text
-from idarts.arch.drawing import render
+from idarts.arch import Architecture, as_text, space_of
+from idarts.arch.drawing import drawn_cells, render
 from idarts.errors import InputError
 from idarts.files import write_whole
 from idarts.pages import training
@@ -119,7 +119,7 @@ def template(name: str) -> "Template":
 
 def cell_drawing(found: Architecture | str | None) -> tuple[str | None, str | None]:
     """The cell as inline SVG, or why it could not be drawn; neither where there is nothing to draw."""
-    if not isinstance(found, Architecture) or not found.cells:
+    if not isinstance(found, Architecture) or not drawn_cells(found):
         return None, None
     try:
         svg = render(found, "svg").decode()
@@ -201,7 +201,7 @@ def _commands(run: Run, text: str | None, found: Architecture | str | None) -> I
     folder = shlex.quote(str(run.folder))
     if run.result is None:
         yield "Go on with the search from its last checkpoint", f"idarts search --resume --out {folder}"
-    if isinstance(found, Architecture) and found.cells:
+    if isinstance(found, Architecture) and space_of(found).has("network"):
         what = folder if run.result is not None else shlex.quote(text or "")
         yield "Count the cell’s parameters and multiply-adds", f"idarts arch show {what}"
         yield "Draw it for a paper", f"idarts arch draw {what} -o cell.svg"

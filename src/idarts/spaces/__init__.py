@@ -1,6 +1,7 @@
 """Search spaces, one folder each; and what they share: supernets, networks of architectures, counts and prices.
 
-What needs torch is imported on first use: the records of the spaces do not.
+A new space is a new folder whose `__init__.py` calls `SPACES.add(name, Space(name=name, …))`; `Space` lists the parts.
+The records of the spaces need no torch. Everything that does is imported on first use.
 
 >>> from idarts.spaces import SPACES
 >>> sorted(name for name in SPACES if SPACES[name].has("supernet"))
@@ -11,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from idarts.arch import SPACES, Skeleton, Space
-from idarts.errors import InputError, require_known
+from idarts.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from idarts.layers.mixture import Mixture
@@ -64,12 +65,16 @@ def space(name: str) -> Space:
     Traceback (most recent call last):
     idarts.errors.InputError: unknown space 'nas-bench-102'; did you mean nas-bench-201?
     """
-    searchable = sorted(known for known, record in SPACES.parts().items() if record.has("supernet"))
-    if name in SPACES and name not in searchable:
-        raise InputError(f"the space {name} has no supernet to search; there are {', '.join(searchable)}")
-    if ":" not in str(name):
-        require_known("space", name, searchable)
-    return SPACES[name]
+    space = SPACES.parts().get(name)
+    if isinstance(space, Space) and space.has("supernet"):
+        return space
+    searchable = sorted(known for known in SPACES if SPACES[known].has("supernet"))
+    if space is not None:
+        wrong = "has no supernet to search" if isinstance(space, Space) else f"is a {type(space).__name__}, not a Space"
+        raise InputError(f"the space {name} {wrong}; there are {', '.join(searchable)}")
+    if ":" in str(name):
+        raise InputError(SPACES.unknown(name))
+    raise InputError(f"unknown space {name!r}; {nearest(name, searchable)}")
 
 
 def __getattr__(name: str) -> Any:

@@ -140,5 +140,5 @@ def _from_table(space: Space, path: str | None) -> Prices:
     except InputError:  # a space without latencies
         raise
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"cost.table {path} is no table of idarts.spaces.measure_latency") from None
+        raise InputError(f"cost.table {path} is not a table of idarts.spaces.measure_latency") from None
     return priced

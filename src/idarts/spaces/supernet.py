@@ -56,7 +56,7 @@ class Supernet(nn.Module):
         return tuple(parameter for parameter in others if parameter.requires_grad)
 
     def mixtures(self) -> dict[str, Mixture]:
-        """The relaxation of every α; a stochastic one draws anew at each call."""
+        """The relaxation of every α; a stochastic one draws at each call."""
         return {name: self.relaxation(alpha) for name, alpha in self.alpha.items()}
 
     def forward(self, images: Tensor, *, mixtures: Mapping[str, Mixture] | None = None) -> Tensor:

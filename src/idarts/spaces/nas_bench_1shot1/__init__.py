@@ -6,8 +6,9 @@
 """
 
 from functools import partial
+from typing import Any
 
-from idarts.arch import SPACES, Absent, Skeleton, Space, lazy
+from idarts.arch import SPACES, Absent, Architecture, Skeleton, Space, lazy
 from idarts.spaces import nas_bench_101
 from idarts.spaces.nas_bench_1shot1 import cells
 from idarts.spaces.nas_bench_1shot1.cells import (
@@ -32,6 +33,11 @@ __all__ = [
     "to_text",
 ]
 
+
+def _network(architecture: Architecture, skeleton: Skeleton, in_channels: int = 3) -> Any:
+    return SPACES[nas_bench_101.SPACE].network(to_nas_bench_101(architecture), skeleton, in_channels)
+
+
 for _variant in PARENTS:
     _name = f"{SPACE}-{_variant.lower()}"
     SPACES.add(
@@ -42,13 +48,12 @@ for _variant in PARENTS:
             variant=_variant,
             check=cells.rules(_variant),
             forms={nas_bench_101.SPACE: to_text},
-            style=cells.STYLE,
             labels=cells.labels,
             size=cells.size(_variant),
             sample=cells.sampler(_variant),
             mutate=cells.mutate,
             supernet=partial(lazy(f"{__name__}.supernet:NasBench1Shot1Supernet"), _variant),
-            network=lazy(f"{__name__}.network:network"),
+            network=_network,
             skeletons=nas_bench_101.SKELETONS,
             search_skeleton=Skeleton(depth=3, channels=16, classes=10, image=32),
             prices=Absent("an edge changes what every operation costs"),

@@ -5,8 +5,9 @@ from itertools import combinations, product
 from math import comb, prod
 from random import Random
 
-from idarts.arch import Architecture, Cell, Edge, Style
+from idarts.arch import Architecture, Cell, Edge
 from idarts.arch.rules import CellRules, counted, expect
+from idarts.arch.style import label
 from idarts.errors import InputError
 from idarts.spaces import nas_bench_101
 
@@ -14,7 +15,6 @@ SPACE = "nas-bench-1shot1"
 # Parents of every node after the input, the output last.
 PARENTS = {"S1": (1, 2, 2, 2, 2), "S2": (1, 1, 2, 2, 3), "S3": (1, 1, 1, 2, 2, 2)}
 COLUMNS = ("maxpool3x3", "conv3x3-bn-relu", "conv1x1-bn-relu")  # of α: the operations in another order
-STYLE = Style()
 _PADDING = "conv1x1-bn-relu"  # what the benchmark puts on the vertex that it adds; pruning removes it again
 
 
@@ -81,7 +81,7 @@ def labels(group: str, shape: tuple[int, ...]) -> tuple[list[str], list[str]]:
     (['what node 2 reads'], ['in', 'node 1'])
     """
     if group == "ops":
-        return [f"operation of node {row + 1}" for row in range(shape[0])], [STYLE.label(op) for op in COLUMNS]
+        return [f"operation of node {row + 1}" for row in range(shape[0])], [label(op) for op in COLUMNS]
     reader = "the output" if group == "output" else f"node {group.removeprefix('inputs_')}"
     return [f"what {reader} reads"], ["in", *(f"node {node}" for node in range(1, shape[1]))]
 

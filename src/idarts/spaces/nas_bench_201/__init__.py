@@ -20,18 +20,7 @@ from idarts.spaces.nas_bench_201.cells import (
     to_string,
 )
 
-__all__ = [
-    "EDGES",
-    "OPS",
-    "SIZE",
-    "SPACE",
-    "from_index",
-    "from_ops",
-    "from_string",
-    "to_index",
-    "to_ops",
-    "to_string",
-]
+__all__ = ["EDGES", "OPS", "SIZE", "SPACE", "from_index", "from_ops", "from_string", "to_index", "to_ops", "to_string"]
 
 SPACES.add(
     SPACE,
@@ -42,7 +31,6 @@ SPACES.add(
         reads=f"a NAS-Bench-201 string or {SPACE}:INDEX",
         forms={"string": to_string, "index": lambda architecture: str(to_index(architecture))},
         text_form="string",
-        style=cells.STYLE,
         labels=cells.labels,
         size=SIZE,
         sample=cells.sample,

@@ -11,8 +11,9 @@ from itertools import product
 from random import Random
 from reprlib import repr as short
 
-from idarts.arch import Architecture, Cell, Edge, Style
+from idarts.arch import Architecture, Cell, Edge
 from idarts.arch.rules import CellRules, counted, expect
+from idarts.arch.style import label
 from idarts.errors import InputError
 
 SPACE = "nas-bench-201"
@@ -20,7 +21,6 @@ OPS = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
 NODES = 4
 EDGES = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
 SIZE = len(OPS) ** len(EDGES)
-STYLE = Style()
 _SEED = 88
 _SHAPE = "|op~0|+|op~0|op~1|+|op~0|op~1|op~2|"
 _INDEX = re.compile(SPACE + r":\s*([0-9]{1,9})", re.IGNORECASE)
@@ -163,7 +163,7 @@ def labels(_group: str, _shape: tuple[int, ...]) -> tuple[list[str], list[str]]:
     """
     ends = {0: "in", NODES - 1: "out"}
     edges = [f"{ends.get(source, source)} → {ends.get(target, target)}" for source, target in EDGES]
-    return edges, [STYLE.label(op) for op in OPS]
+    return edges, [label(op) for op in OPS]
 
 
 @cache
