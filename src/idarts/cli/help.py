@@ -29,7 +29,7 @@ def explain(parser: ArgumentParser, kind: type, prefix: str = "") -> None:
     >>> _ = parser.add_class_arguments(Weights, as_group=False)
     >>> explain(parser, Weights)
     >>> parser._option_string_actions["--clip"].help
-    'largest norm of a gradient; 0 clips nothing'
+    'largest norm of the gradient; 0: no clipping'
     """
     told = _explanations(kind)
     for field in fields(kind):
