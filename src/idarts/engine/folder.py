@@ -207,7 +207,7 @@ def read_run(path: Path) -> Run:
         entry["alpha"] = _alpha(f"{path / METRICS} line {line}", entry.get("alpha"))
     if not lines:
         raise InputError(
-            f"{path / METRICS} has no rounds yet; wait for the first one, or continue with "
+            f"{path / METRICS} has no rounds yet; wait for the first one, or start it with "
             f"`idarts search --resume --out {path}`"
         )
     return Run(path, config, _by_number(lines), result, cut)
