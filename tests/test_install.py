@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, req
 
 import pytest
 
-# Imported eagerly today by idarts.data, which imports it for every source; to be emptied.
+# idarts.data imports it for every source today, wherever the images come from. To be emptied.
 EAGER_TODAY = ("pillow",)
 
 HIDE = """
@@ -99,9 +99,9 @@ def test_a_command_names_the_extra_that_it_needs(command, extra):
     assert re.fullmatch(rf"idarts: this needs (rich|yaml): pip install 'idarts\[{extra}\]'\n", done.stderr)
 
 
-@pytest.mark.parametrize("command", ["--version", "--help", "doctor"])
-def test_these_work_without_extras(command):
-    code = f"import sys; from idarts.cli import main; sys.exit(main([{command!r}]))"
+def test_doctor_works_without_extras_and_names_them():
+    code = "from idarts.cli import main; main(['--version']); main(['doctor'])"
     done = run(code, "torch", "numpy", "pydantic", "safetensors", *EAGER_TODAY)
-    assert "pip install 'idarts[cli]'" in done.stdout or command != "doctor"
-    assert done.stderr == "" or command == "doctor"  # the metadata of this installation may still require more
+    assert done.stdout.startswith("idarts ")
+    assert "(no rich, yaml" in done.stdout
+    assert "pip install 'idarts[cli]'" in done.stdout

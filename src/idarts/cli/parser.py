@@ -2,7 +2,6 @@
 
 import re
 from argparse import SUPPRESS, Action, ArgumentError, ArgumentParser, HelpFormatter, Namespace
-from argparse import _ActionsContainer as Container  # a parser, or a section of one
 from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import import_module
@@ -11,7 +10,7 @@ from typing import Any, NoReturn
 from idarts.errors import InputError, nearest
 
 _MISSING = "the following arguments are required: "  # argparse's words
-_WRONG = re.compile(r"invalid (int value|float value|choice): '(.*?)'(?: \(choose from .*)?")  # also argparse's words
+_WRONG = re.compile(r"invalid (int value|float value|choice): '(.*?)'.*")  # also argparse's words
 _WORDS = {"int value": "a whole number", "float value": "a number"}
 
 
@@ -99,8 +98,8 @@ def meant(typed: str, options: Iterable[str], otherwise: str) -> str:
     return nearest(f"--{name}", [option for option in options if option[2:3] == name[:1]], otherwise)
 
 
-def add_option(container: Container, name: str, **settings: Any) -> None:
-    """Add an option that can be typed with dashes, as `--help` shows it, or with underscores, as files have it."""
+def add_option(container: Any, name: str, **settings: Any) -> None:
+    """Add an option to a parser or a section of it, to be typed with dashes or, as files have it, with underscores."""
     container.add_argument(name, **settings)
     underscored = f"--{name[2:].replace('-', '_')}"
     if underscored != name:
@@ -126,6 +125,6 @@ def one_of(option: str, names: Iterable[str]) -> Callable[[str], str]:
 
 def add_action(actions: Any, name: str, summary: str, run_action: Callable[[Namespace], None]) -> Parser:
     """Add a command of a command, such as `show` of `idarts arch`; `actions` comes from `add_subparsers`."""
-    parser: Parser = actions.add_parser(name, help=summary.replace("%", "%%"), description=f"{summary}.")
+    parser: Parser = actions.add_parser(name, help=summary.replace("%", "%%"), description=f"{summary.rstrip('.')}.")
     parser.set_defaults(run_action=run_action)
     return parser

@@ -26,7 +26,7 @@ def add_arguments(parser: Parser) -> None:
     """One action for each experiment."""
     experiments = parser.add_subparsers(metavar="EXPERIMENT", required=True)
     for name, experiment in EXPERIMENTS.items():
-        _add_options(add_action(experiments, name, experiment.summary.rstrip("."), partial(_reproduce, name)), name)
+        _add_options(add_action(experiments, name, experiment.summary, partial(_reproduce, name)), name)
 
 
 def _add_options(parser: Parser, name: str) -> None:
