@@ -55,7 +55,7 @@ def validated(kind: type[Record]) -> type[Record]:
         try:
             validate(self, *values, **named)
         except ValidationError as error:
-            raise InputError(_sentence(kind, error)) from None
+            raise InputError(_sentence(kind, error, {**dict(enumerate(values)), **named})) from None
 
     record.__init__ = init
     made: type[Record] = record
@@ -148,31 +148,36 @@ def resolve(
 
     1. A later source stands above an earlier one, whatever it names.
     2. Within a source, single settings stand above its `method`, and its method above its `preset`.
-    3. The method is that of the last source which names one. A preset never changes what a method is: the method's
-       settings are applied again above it.
+    3. The method is that of the last source which names one. A preset never changes what a method is: its values for
+       the settings that define the method do not count.
     4. What a file repeats from its own method does not count when another method is named above it.
+
+    Only the result has to be consistent: a file may need what the command line adds.
     """
     methods = methods or {}
     flat = [dotted(source) for source in sources]
-    for source in flat:
-        for what, known in (("preset", presets), ("method", methods)):
-            if source.get(what) is not None:
-                require_known(what, source[what], known)
-    named = [dotted(presets[source["preset"]]).get("method") for source in flat if source.get("preset")]
-    method = next((name for name in [*[s.get("method") for s in reversed(flat)], *named] if name is not None), None)
-    own = dotted(methods.get(method or str(getattr(default, "method", "")), {}))
-    record, first = default, True
-    for source in flat:
-        values = {name: value for name, value in source.items() if name not in ("preset", "method")}
-        if source.get("method") not in (None, method):
-            theirs = dotted(methods[source["method"]])
-            values = {name: value for name, value in values.items() if theirs.get(name, ...) != value}
-        preset = dotted(presets[source["preset"]]) if source.get("preset") else {}
-        layers = [preset, own if first or preset or source.get("method") else {}, values]
-        for layer in layers:
-            record = change(record, {name: value for name, value in layer.items() if name != "method"})
-        first = False
-    return change(record, {"method": method}) if method is not None else record
+    below = [_named("preset", source, presets) for source in flat]
+    theirs = [_named("method", source, methods) for source in flat]
+    names = [layer["method"] for layer in (*flat[::-1], *below[::-1]) if layer.get("method") is not None]
+    method = names[0] if names else getattr(default, "method", None)
+    own = dotted(methods.get(method, {})) if method is not None else {}
+    changes = dict(own)
+    for source, preset, their in zip(flat, below, theirs, strict=True):
+        changes |= {name: value for name, value in preset.items() if name not in own}
+        again = source.get("method") == method
+        changes |= own if again else {}
+        changes |= {name: value for name, value in source.items() if again or their.get(name, ...) != value}
+    changes = {name: value for name, value in changes.items() if name not in ("preset", "method")}
+    return change(default, {**changes, "method": method} if names else changes)
+
+
+def _named(what: str, source: Layer, known: Mapping[str, Layer]) -> dict[str, Any]:
+    """The settings that a source's preset or method stands for."""
+    name = source.get(what)
+    if name is None:
+        return {}
+    require_known(what, name, known)
+    return dotted(known[name])
 
 
 @dataclass(frozen=True)
@@ -200,13 +205,23 @@ class Setting:
         >>> Setting("step", Positive | Literal["auto"], "auto", "").read("1e-3")
         0.001
         """
-        adapter = TypeAdapter(self.kind, config=ConfigDict(allow_inf_nan=False))
-        for value in (_literal(text), text):
-            try:
-                return adapter.validate_python(value, strict=not isinstance(value, list))
-            except ValidationError as error:
-                reason = _reason(self.name, error.errors()[0])
-        raise InputError(reason or f"{self.name} is {text!r}, expected {expected(self.kind)}")
+        try:
+            return self.check(_literal(text))
+        except InputError:
+            return self.check(text)
+
+    def check(self, value: Any) -> Any:
+        """The value, if the setting's type allows it; a list becomes a tuple where one is expected.
+
+        >>> Setting("rounds", Count, 100, "").check("3")
+        Traceback (most recent call last):
+        idarts.errors.InputError: rounds is '3', expected a whole number of at least 1
+        """
+        try:
+            return TypeAdapter(self.kind, config=ConfigDict(strict=True, allow_inf_nan=False)).validate_python(value)
+        except ValidationError as error:
+            reason = _reason(self.name, error) or f"{self.name} is {value!r}, expected {expected(self.kind)}"
+            raise InputError(reason) from None
 
 
 def settings_of(kind: type, prefix: str = "", group: tuple[str, str] | None = None) -> Iterator[Setting]:
@@ -299,19 +314,20 @@ def _literal(text: str) -> Any:
         return {"none": None, "null": None, "true": True, "false": False}[lowered]
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
-def _reason(name: str, error: Any) -> str | None:
+def _reason(name: str, error: ValidationError) -> str | None:
     """The message of an `InputError` that a check of ours raised, or None for one of pydantic's own."""
-    raised = error.get("ctx", {}).get("error")
-    if not isinstance(raised, InputError):
+    raised = (one.get("ctx", {}).get("error") for one in error.errors())
+    own = next((problem for problem in raised if isinstance(problem, InputError)), None)
+    if own is None:
         return None
-    return f"{name}: {raised}" if name else str(raised)
+    return f"{name}: {own}" if name else str(own)
 
 
-def _sentence(kind: type, error: ValidationError) -> str:
+def _sentence(kind: type, error: ValidationError, given: Mapping[Any, Any]) -> str:
     """pydantic's first complaint as one line: what was wrong, and what is expected."""
     first = error.errors()[0]
     if first["type"] == "unexpected_keyword_argument":
@@ -319,14 +335,10 @@ def _sentence(kind: type, error: ValidationError) -> str:
             require_known("setting", first["loc"][0], [part.name for part in fields(kind)])
         except InputError as unknown:
             return str(unknown)
-    hint: Any = kind
-    path: list[str] = []
-    for place in first["loc"]:
-        known = {part.name for part in fields(hint)} if is_dataclass(hint) else set()
-        if place not in known:
-            break  # which member of a union, or which entry of a list
-        path.append(str(place))
-        hint = get_type_hints(hint, include_extras=True)[str(place)]
-    name = ".".join(path)
-    value = error.errors()[0]["input"]
-    return _reason(name, first) or f"{name} is {value!r}, expected {expected(hint)}"
+    place = first["loc"][0] if first["loc"] else None  # a name, or the place of a value without a name
+    names = [part.name for part in fields(kind)]
+    name = names[place] if isinstance(place, int) and place < len(names) else place
+    if place not in given or name not in names:  # a check of the whole record, or a value too few or too many
+        return _reason("", error) or f"{kind.__name__} {'' if name is None else name}: {first['msg']}"
+    hint = get_type_hints(kind, include_extras=True)[str(name)]
+    return _reason(str(name), error) or f"{name} is {given[place]!r}, expected {expected(hint)}"
