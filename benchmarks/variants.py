@@ -105,9 +105,9 @@ def main() -> None:
     with args.out.open() as file:
         done = {(row["setting"], int(row["seed"])) for row in csv.DictReader(file)}
     for seed in range(1, args.seeds + 1):
-        for name, change in VARIANTS.items():
+        for name, variant in VARIANTS.items():
             if (name, seed) not in done:
-                row = {"setting": name, "seed": seed, **searched(change, seed, args.rounds)}
+                row = {"setting": name, "seed": seed, **searched(variant, seed, args.rounds)}
                 with args.out.open("a", newline="") as file:
                     csv.DictWriter(file, COLUMNS, lineterminator="\n").writerow(row)
                 print(*row.values(), flush=True)
