@@ -28,55 +28,87 @@ def test_every_setting_is_explained(command, kind, capsys):
     text = shown(capsys, command)
     settings = dotted(asdict(kind()))
     for name in settings:
-        option = re.search(rf"^  --{re.escape(name)} (.*?)(?=^  --|^\S|\Z)", text, re.MULTILINE | re.DOTALL)
+        typed = re.escape(name.replace("_", "-"))
+        option = re.search(rf"^  --{typed} ({{.*?}}|VALUE)(.*?)(?=^  --|^\S|\Z)", text, re.MULTILINE | re.DOTALL)
         assert option, name
-        told = re.sub(r"^({.*?}|\[.*?\]|[A-Z_]+)", "", option[1]).split("(default")[0].split()
-        assert told, name
+        assert option[2].split("(default")[0].split(), name
     assert not re.search(r"<class|type:|default: null|\(default: [^)]*\) \(default", text)
     assert text.startswith(f"usage: idarts {command} ")
     for group in {name.split(".")[0] for name in settings if "." in name}:
         assert f"\n{group}:\n  " in text
 
 
-def test_defaults_are_told_once_and_are_those_of_the_method(capsys):
-    text = shown(capsys, "search", "--method", "darts")
-    assert re.search(r"--inner_steps INNER_STEPS\s+T: .*\(default: 1\)", text)
-    assert text.count("(default: runs/SPACE-METHOD-DATA-") == 1
+def test_defaults_are_shown_once(capsys):
+    text = shown(capsys, "search")
+    assert re.search(r"--inner-steps VALUE\s+T: .*\(default: 4\)", text)
+    assert "--inner_steps" not in text  # it can be typed, too
+    assert "(default: [0.5, 0.999])" in text
+    assert "(default: [])" not in text
+    assert " ".join(text.split()).count("(default: runs/SPACE-METHOD-") == 1
     assert "(default: False)" not in text.split("--rounds")[0]
     assert "default: null" not in shown(capsys, "table", "best") + shown(capsys, "reproduce")
 
 
 def test_names_in_the_help_are_all_there_are(capsys):
     text = " ".join(shown(capsys, "search").split())
-    methods = re.search(r"--method METHOD .*?: (.*?) \(default", text)[1].split(", ")
+    methods = re.search(r"--method VALUE .*?: (.*?) \(default", text)[1].split(", ")
     assert methods == list(METHODS)
     spaces = ["nas-bench-201", *(f"nas-bench-1shot1-s{number}" for number in (1, 2, 3)), "darts"]
-    assert "--space SPACE search space: nas-bench-201, nas-bench-1shot1-s1, -s2 or -s3, or darts (" in text
+    assert "--space VALUE search space: nas-bench-201, nas-bench-1shot1-s1, -s2 or -s3, or darts (" in text
     assert [space(name).macro.classes > 0 for name in spaces] == [True] * 5
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
-        ("table best nas-bench-201 --top abc", "--top is 'abc', expected int"),
+        ("serach", "unknown command 'serach'; did you mean search?"),
+        ("--wrong", "unknown option --wrong; idarts --help lists all options"),
+        ("arch shwo", "unknown action 'shwo'; did you mean show?"),
+        ("arch", "missing ACTION; idarts arch --help explains the command"),
+        ("arch convert DARTS_V2", "missing --to; idarts arch convert --help explains the command"),
+        ("table query", "missing BENCHMARK, CELL; idarts table query --help explains the command"),
+        ("table best nas-bench-201 --top abc", "--top is 'abc', expected a whole number"),
         ("table best nas-bench-201 --topp 3", "unknown option --topp; did you mean --top?"),
-        ("arch show X --depth x", "--depth is 'x', expected int"),
+        ("table best nas-bench-201 --top", "--top: expected one argument"),
+        ("arch show X --depth x", "--depth is 'x', expected a whole number"),
         ("arch show X --deep=3", "unknown option --deep; did you mean --depth?"),
-        ("reproduce table-1 --jobs two", "--jobs is 'two', expected int"),
+        ("arch show X Y", "unexpected argument 'Y'; idarts arch show --help explains the command"),
+        ("profile X --seconds long", "--seconds is 'long', expected a number"),
+        ("evaluate RUN --part tset", "--part is 'tset'; did you mean test?"),
+        ("evaluate RUN", "missing --data; idarts evaluate --help explains the command"),
+        ("reproduce table-1 --jobs two", "--jobs is 'two', expected a whole number"),
+        ("reproduce table-2", "unknown experiment 'table-2'; did you mean table-k?"),
         ("search --roundz 3", "unknown option --roundz; did you mean --rounds?"),
-        ("search --xyzxyz", "unknown option --xyzxyz; --help lists all options"),
+        ("search --rate 3", "unknown option --rate; did you mean --weights.rate or --alpha.rate or --selection.rate?"),
+        ("search --arch X", "unknown option --arch; idarts search --help lists all options"),
+        ("train --arch X", "unknown option --arch; did you mean --architecture?"),
+        ("train --checkpoint_round 3", "unknown option --checkpoint_round; did you mean --checkpoint-rounds?"),
+        ("search --xyzxyz", "unknown option --xyzxyz; idarts search --help lists all options"),
+        ("search smoke", "unexpected argument 'smoke'; idarts search --help explains the command"),
+        ("search --rounds many", "--rounds is 'many', expected a whole number of at least 1"),
+        ("search --rounds 1.5", "--rounds is '1.5', expected a whole number of at least 1"),
+        ("search --rounds nan", "--rounds is 'nan', expected a whole number of at least 1"),
+        ("search --alpha.rate NaN", "--alpha.rate is 'NaN', expected a number of at least 0"),
+        ("search --alpha.rate 1e999", "--alpha.rate is '1e999', expected a number of at least 0"),
+        ("search --alpha.betas 3", "--alpha.betas is '3', expected 2 values, each a number from 0 to below 1"),
+        (f"search --batch {'[' * 9999}", f"--batch is '{'[' * 9999}', expected a whole number of at least 1"),
     ],
 )
-def test_only_unknown_options_are_called_so(command, told, capsys):
+def test_mistakes_are_named_as_they_were_typed(command, message, capsys):
     assert main(command.split()) == 2
-    assert capsys.readouterr().err == f"idarts: {told}\n"
+    assert capsys.readouterr().err == f"idarts: {message}\n"
+
+
+def test_an_unknown_part_is_answered_with_those_there_are(capsys):
+    assert main(["search", "--relaxation", "gumble"]) == 2
+    assert "gumbel" in capsys.readouterr().err
 
 
 def test_all_that_the_package_requires_is_looked_for(monkeypatch, capsys):
     pyproject = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     needed = pyproject["project"]["dependencies"]
     modules = required_modules(needed)
-    assert {"torch", "PIL", "sklearn", "safetensors", "yaml", "scipy"} <= set(modules)
+    assert set(modules) == {"torch", "numpy", "pydantic", "safetensors"}
     for name in modules:
         assert importlib.util.find_spec(name), name
     monkeypatch.setattr("idarts.cli.doctor.requires", lambda name: [*needed, "absent>=1; extra == 'x'"])

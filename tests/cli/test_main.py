@@ -39,21 +39,36 @@ ERRORS = [
 
 @pytest.mark.parametrize(("error", "code"), ERRORS)
 def test_errors_are_one_line(monkeypatch, capsys, error, code):
-    def fail(arguments):
+    def fail(args):
         raise error
 
-    monkeypatch.setattr(cli, "_run", fail)
-    assert cli.main(["x"]) == code
+    monkeypatch.setattr("idarts.cli.report.run", fail)
+    assert cli.main(["report", "x"]) == code
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.startswith("idarts: ")
     assert shown.err.count("\n") == 1
     assert ("--debug" in shown.err) == (code == 1)
-    with pytest.raises(type(error)):
-        cli.main(["x", "--debug"])
+    for arguments in (["--debug", "report", "x"], ["report", "x", "--debug"]):
+        with pytest.raises(type(error)):
+            cli.main(arguments)
 
 
-LONG = "import sys; from idarts import cli; cli._run = lambda _: print('word ' * 10**6); sys.exit(cli.main([]))"
+def test_a_command_that_cannot_be_imported_has_a_traceback_too(monkeypatch, capsys):
+    monkeypatch.setitem(cli.COMMANDS, "broken", ("this_module", "Fail."))  # this one is not an extra's
+    assert cli.main(["broken"]) == 1
+    assert "idarts: No module named 'this_module' (`idarts --debug" in capsys.readouterr().err
+    with pytest.raises(ModuleNotFoundError):
+        cli.main(["--debug", "broken"])
+
+
+def test_a_module_of_an_extra_is_a_users_mistake(monkeypatch, capsys):
+    monkeypatch.setitem(cli.COMMANDS, "broken", ("scipy.nothing", "Fail."))
+    assert cli.main(["broken"]) == 2
+    assert capsys.readouterr().err == "idarts: this needs scipy: pip install 'idarts[experiments]'\n"
+
+
+LONG = "import sys; from idarts import cli; cli._run = lambda *_: print('word ' * 10**6); sys.exit(cli.main([]))"
 
 
 @pytest.mark.parametrize(
@@ -75,6 +90,14 @@ def test_a_reader_that_ends_early_is_no_error(command):
     done = subprocess.run([sys.executable, *command], text=True, check=False, **settings)
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_shell_starts_without_torch(option):
+    code = f"import sys; from idarts.cli import main; main(['{option}']); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"torch", "numpy", "pydantic", "rich", "yaml", "idarts.cli.search"}
+    assert heavy.isdisjoint(done.stderr.split())
 
 
 def test_importing_costs_hardly_more_than_torch():

@@ -1,4 +1,4 @@
-"""What is seen of a search: a live view on a terminal, which never stays broken, and plain lines elsewhere."""
+"""The progress of a search: a live view on a terminal, which is always restored, and plain lines elsewhere."""
 
 import contextlib
 import io
@@ -9,13 +9,16 @@ import subprocess
 import sys
 import warnings
 from random import Random
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 import torch
 from rich.console import Console
 
 from idarts.arch import Architecture, parse, sample
-from idarts.cli.progress import Progress, cell_text
+from idarts.cli.progress import Progress
+from idarts.cli.views import cell_text
 from idarts.data import Batches, load, split
 from idarts.searching import Round, Search, config
 from idarts.spaces import space
@@ -36,16 +39,16 @@ def search():
 
 
 class Pretended:
-    """A search of so many rounds of which nothing is computed; counts how often it is asked for its cell."""
+    """A search that computes nothing; it counts how often its cell is drawn."""
 
     def __init__(self, total):
-        self.total, self.number, self.asked, self.truth = total, 0, 0, None
+        self.total, self.number, self.drawn, self.truth = total, 0, 0, None
 
     def used(self):
         return self.number / self.total
 
     def current(self):
-        self.asked += 1
+        self.drawn += 1
         return parse("nas-bench-201:7")
 
     def round(self, **more):
@@ -119,19 +122,19 @@ def test_the_tables_accuracy_where_there_is_a_table():
     assert "91.25 % test accuracy" in "\n".join(screen(console))
 
 
-def test_how_the_selection_goes():
+def test_messages_outside_rounds():
     console, search = terminal(), Pretended(1)
     with Progress(console=console) as progress:
         progress(*search.round())
-        progress.tell("selection: trial 1 of 4, 10 steps each")
+        progress.message("selection: trial 1 of 4, 10 steps each")
         assert [line.split()[0] for line in screen(console)][-1] == "now"
         assert "trial 1 of 4, 10 steps each" in "\n".join(screen(console))
     plain = Console(file=io.StringIO(), force_terminal=False)
     with Progress(console=plain) as progress:
         progress(*search.round())
         for number in range(1000):
-            progress.tell(f"selection: trial {number + 1}")
-        progress.tell("stopping after this round")
+            progress.message(f"selection: trial {number + 1}")
+        progress.message("stopping after this round")
     assert plain.file.getvalue().splitlines()[1:] == ["selection: trial 1", "stopping after this round"]  # within 2 s
 
 
@@ -141,7 +144,7 @@ def test_it_is_refreshed_at_most_four_times_a_second():
         for _ in range(20_000):
             progress(*search.round())
         took = progress.latest[0].time - progress.first.time
-    assert 2 <= search.asked <= 4 * took + 3  # the first, the last, the end
+    assert 2 <= search.drawn <= 4 * took + 3  # the first, the last, the end
     assert "20000/20000" in "\n".join(screen(console))
 
 
@@ -204,6 +207,29 @@ def test_narrow_terminals(width):
     assert max(map(len, screen(console))) <= width
 
 
+class Generation(NamedTuple):
+    """A round of a user's own strategy, which knows no α."""
+
+    number: int
+    best_accuracy: float
+    evaluated: int
+    parent: str = "a"
+
+
+def test_a_search_without_alpha_shows_what_it_has():
+    work = SimpleNamespace(total=2, used=lambda: 0.5)
+    plain = Console(file=io.StringIO(), force_terminal=False)
+    with Progress(console=plain) as progress:
+        progress(Generation(1, 0.91234, 40), work)
+    assert plain.file.getvalue() == "round     1/2  best accuracy 0.9123  evaluated 40\n"
+    console = terminal()
+    with Progress(console=console) as progress:
+        progress(Generation(1, 0.91234, 40), work)
+        progress(SimpleNamespace(number=2), work)  # nothing but its number
+    assert "best accuracy 0.9123  evaluated 40" in written(console)
+    assert not any(word in written(console) for word in ("loss", "entropy", "series", "cell"))
+
+
 def test_plain_lines(capsys):
     search = Pretended(5000)
     with Progress(5000) as progress:  # under pytest, stderr is no terminal
@@ -216,7 +242,7 @@ def test_plain_lines(capsys):
     assert lines[-1].endswith("α entropy 0.900     0 s left")
     assert len(lines) == 2
     assert "\x1b" not in shown.err
-    assert search.asked == 0
+    assert search.drawn == 0
 
 
 def test_forced_colours_make_no_terminal(capsys, monkeypatch):
@@ -234,7 +260,7 @@ def test_without_with_a_terminal_gets_plain_lines():
 
 
 def everything(handle):
-    """What a terminal was given; its end is an error on Linux."""
+    """All that was written to a terminal; its end is an error on Linux."""
     parts = []
     with contextlib.suppress(OSError):
         while part := os.read(handle, 4096):
@@ -275,7 +301,7 @@ def test_cells_in_few_words(name):
         assert all(op in text for op in (*cell.ops, *(edge.op for edge in cell.edges if edge.op)))
 
 
-def test_operations_on_nodes_are_told():
+def test_operations_on_nodes_are_shown():
     architecture = parse({"matrix": [[0, 1, 1], [0, 0, 1], [0, 0, 0]], "ops": ["input", "maxpool3x3", "output"]})
     assert cell_text(architecture) == "maxpool3x3|~0| + |~0|~1|"
     assert cell_text(Architecture("choice", choices={"b": "x"})) == "b=x"

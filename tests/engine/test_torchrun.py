@@ -57,7 +57,7 @@ def whole(tmp_path_factory):
 
 def test_a_job_leaves_one_run(whole):
     out, shown, errors = whole
-    assert shown.count("found: ") == 1  # the first rank speaks for all
+    assert shown.count("architecture: ") == 1  # the first rank speaks for all
     assert errors.count("round    14/14") == 1
     assert [line["number"] for line in log(out)] == list(range(1, 15))
     assert [path.name for path in sorted((out / "checkpoints").iterdir())] == ["00000012.pt", "00000014.pt"]

@@ -69,7 +69,7 @@ def test_tables_that_no_look_up_can_use_are_missing(tmp_path, monkeypatch, capsy
         return found
 
     monkeypatch.setenv("IDARTS_TABLES", str(tmp_path / "none"))
-    assert refused("none is no folder")["IDARTS_TABLES"]["told"] == f"{tmp_path / 'none'} is no folder"
+    assert refused("none is no folder")["IDARTS_TABLES"]["told"] == f"{tmp_path / 'none'} is not a folder"
     monkeypatch.delenv("IDARTS_TABLES")
     good = (cache / "nas-bench-201.npz").read_bytes()
     (cache / "nas-bench-201.npz").write_bytes(good[:-100])
@@ -100,10 +100,21 @@ def test_parquet_tables(tmp_path, monkeypatch, capsys):
 
 
 def test_what_is_required_and_broken_is_an_error(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "sklearn", None)
+    monkeypatch.setattr("idarts.cli.doctor.requires", lambda name: ["safetensors>=0.5"])
+    monkeypatch.setitem(sys.modules, "safetensors", None)
     code, found = findings(capsys)
     assert code == 1
-    assert found["sklearn"]["state"] == "broken"
+    assert found["safetensors"]["state"] == "broken"
+
+
+def test_what_an_extra_brings_and_is_missing_is_no_error(monkeypatch, capsys):
+    monkeypatch.setattr("idarts.cli.doctor.requires", lambda name: ["torch"])
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    code, found = findings(capsys)
+    assert code == 0
+    assert (found["cli"]["state"], found["cli"]["help"]) == ("missing", "pip install 'idarts[cli]'")
+    assert found["digits"]["state"] == "missing"
+    assert found["experiments"]["state"] == "found"
 
 
 @pytest.mark.parametrize("where", ["", "/no/such/folder"])

@@ -16,7 +16,6 @@ from idarts.cli import main
 from idarts.cli import reproduce as cli_reproduce
 from idarts.engine.folder import locked
 from idarts.errors import InputError
-from idarts.experiments import conduct
 from idarts.experiments.job import Outcome
 from idarts.experiments.paper import EXPERIMENTS
 
@@ -73,7 +72,7 @@ def test_searches_side_by_side_have_no_more_threads_than_omp_num_threads(tables,
 
         yield call
 
-    monkeypatch.setattr(conduct, "cores", lambda: 8)
+    monkeypatch.setattr(sys.modules["idarts.experiments.sweep"], "cores", lambda: 8)
     monkeypatch.setattr(cli_reproduce, "local", noting)
     command = ["reproduce", "table-1", "--preset", "smoke", "--seeds", "1", "--methods", "gdas", "--jobs", "2"]
     command += ["--tables", str(tables), "--out", str(tmp_path / "out")]
@@ -154,7 +153,7 @@ def test_searches_end_with_their_command_however_it_ends_and_the_same_command_go
                 if number == signal.SIGKILL:
                     process.wait()
                 else:  # it says so when it has asked them to stop
-                    assert "goes on from here" in process.stdout.readline()
+                    assert "resumes from there" in process.stdout.readline()
             finally:
                 for pid in halted:
                     os.kill(pid, signal.SIGCONT)

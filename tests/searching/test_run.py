@@ -230,7 +230,7 @@ def test_other_settings_are_not_resumed(whole, capsys):
     [
         (["--weights.rat", "1"], "did you mean --weights.rate?"),
         (["--method", "dart"], "unknown method 'dart'"),
-        (["--rounds", "many"], "--rounds is 'many', expected int"),
+        (["--rounds", "many"], "--rounds is 'many', expected a whole number"),
         (["--data", "digitz"], "digits"),
         (["--space", "nasbench201"], "nas-bench-201"),
         (["--batch", "100000"], "larger than the split"),

@@ -111,7 +111,7 @@ def test_the_commands_mistakes_are_one_line(idarts, folder, digits_folder, tmp_p
         ((digits_folder, "--data", f"npz:{labels}"), "unlabelled.npz"),
         ((digits_folder, "--data", "cifar10", "--data-root", tmp_path / "no"), "is no folder"),
         ((digits_folder, "--data", "digits", "--part", "valid"), "digits has no valid images, only test and train"),
-        ((digits_folder, "--data", "digits", "--out", tmp_path / "no"), "is no folder; make it"),
+        ((digits_folder, "--data", "digits", "--out", tmp_path / "no"), "is not a folder; create it"),
         ((digits_folder, "--data", "digits", "--batch", 0), "batch size is 0"),
         ((digits_folder, "--data", "digits", "--device", "warp"), "device is 'warp'"),
         ((tmp_path / "no", "--data", "digits"), "is no folder"),

@@ -119,7 +119,7 @@ def test_mistakes_are_one_line(idarts, tiny, own, tmp_path):
         (("DARTS_V2", "--depth", 1, "--batches", 0), "a batch of 0 cannot be measured"),
         (("DARTS_V2", "--device", "warp"), "device is 'warp'"),
         ((tmp_path / "model", "--skeleton", "cifar"), "leave out --skeleton"),
-        ((tmp_path / "own",), "module of your own"),
+        ((tmp_path / "own",), "user's own module"),
         ((tmp_path / "nowhere",), "is no architecture"),
     ):
         done = idarts("profile", *arguments)

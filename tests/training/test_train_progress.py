@@ -1,10 +1,11 @@
-"""What is seen of a training: plain lines, and a live view on a terminal."""
+"""The progress of a training: plain lines, and a live view on a terminal."""
 
 import io
 
 from rich.console import Console
 
-from idarts.cli.progress import TRAINING, Progress
+from idarts.cli.progress import Progress
+from idarts.cli.views import TRAINING
 from idarts.data import Batches, load
 from idarts.spaces import network
 from idarts.training import TrainConfig, Training
@@ -16,7 +17,7 @@ def shown(**how):
     net = network("DARTS_V2", depth=1, channels=2, in_channels=1)
     settings = TrainConfig(epochs=1, batch=256, log_steps=3, drop_path=0.3)
     training = Training(net, Batches(data.train, 256), Batches(data.test, 256, drop_last=False), settings)
-    with Progress(console=console, told=TRAINING) as progress:
+    with Progress(console=console, view=TRAINING) as progress:
         for found in training.rounds():
             progress(found, training)
     return console.file.getvalue(), found

@@ -159,7 +159,7 @@ def test_mistakes_are_one_line(whole, tmp_path, capsys):
         ([CELL, "--preset", "cifar-papers", *new], "did you mean cifar-paper?"),
         ([CELL, "--data", "digits", "--batches", "3", *new], "did you mean --batch?"),
         ([CELL, "--data", "digits", "--batch", "5000", *new], "larger than the split of 1438 images"),
-        ([CELL, "--data", "digits", "--epochs", "0", *new], "epochs is 0"),
+        ([CELL, "--data", "digits", "--epochs", "0", *new], "--epochs is '0', expected a whole number"),
         ([CELL, "--data", "digits", "--cutout", "9", *new], "images have 8 pixels"),
         ([CELL, "--data", "digits", "--crop", "9", *new], "crop is 9, but images have 8 pixels"),
         ([CELL, "--data", "digits", "--drop-path", "0.2", *new], "no drop-path; give"),

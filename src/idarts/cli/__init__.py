@@ -1,64 +1,60 @@
-"""The command line: a thin shell. Each command is a module with `add_arguments(parser)` and `run(args)`, and where
-its defaults depend on what was typed, as with presets, `set_defaults(parser, arguments)`.
+"""The command line: a thin shell. Each command is a module with `add_arguments(parser)` and `run(args)`.
 
-Exit codes: 0 done, 1 a failure, 2 a user's mistake, 130 interrupted, 141 nobody reads the output any more. A traceback
-only with `--debug`.
+Exit codes: 0 done, 1 a failure, 2 a user's mistake, 130 interrupted, 141 nobody reads the output any more. An error is
+one line on stderr; `idarts --debug COMMAND …` shows its traceback.
 """
 
 import os
-import re
 import select
 import sys
 import warnings
-from argparse import ArgumentError
+from argparse import Namespace
 from collections.abc import Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING
 
 from idarts._version import __version__
-from idarts.errors import InputError, nearest
+from idarts.cli.parser import Parser
+from idarts.errors import InputError
 
-if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser
-
-PIPE = 141  # 128 and the number of the signal SIGPIPE, as shells have it
+PIPE = 141  # 128 and the number of the signal SIGPIPE, as in a shell
 # command → (module, one line of help). A module is imported only when its command is called: `--help` stays quick.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "search": ("idarts.cli.search", "Search an architecture, or go on with a search."),
-    "train": ("idarts.cli.train", "Train an architecture from scratch, or go on with a training."),
+    "search": ("idarts.cli.search", "Search an architecture, or resume a search."),
+    "train": ("idarts.cli.train", "Train an architecture from scratch, or resume a training."),
     "arch": ("idarts.cli.arch", "List, show, draw and convert architectures."),
     "table": ("idarts.cli.table", "Look up true accuracies in benchmark tables."),
     "evaluate": ("idarts.cli.evaluate", "Evaluate a trained network: accuracy, confusions, calibration."),
-    "predict": ("idarts.cli.predict", "Name the classes of image files."),
+    "predict": ("idarts.cli.predict", "Predict the classes of image files."),
     "export": ("idarts.cli.export", "Export a trained network: safetensors, ONNX, torch.export."),
     "profile": ("idarts.cli.profile", "Measure what a network costs on this machine."),
-    "reproduce": ("idarts.cli.reproduce", "Run the paper's experiments anew: tables, figures, theorems."),
+    "reproduce": ("idarts.cli.reproduce", "Repeat the paper's experiments: tables, figures, theorems."),
     "sweep": ("idarts.cli.sweep", "Run many searches from one file: methods, spaces, seeds, settings."),
     "compare": ("idarts.cli.compare", "Compare runs: mean and deviation, paired tests, equal-cost curves."),
-    "doctor": ("idarts.cli.doctor", "Say what is found on this machine, and what is missing."),
+    "doctor": ("idarts.cli.doctor", "Check this machine: versions, devices, data, tables, extras."),
     "report": ("idarts.cli.report", "Write a run's report: one HTML file that opens offline."),
 }
+# module → the extra that installs it
+EXTRAS = {"rich": "cli", "yaml": "cli", "PIL": "cli", "sklearn": "cli", "scipy": "experiments", "jinja2": "report"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; every error is one line on stderr.
+    """Run one command and return its exit code.
 
     >>> main(["--version"])
     idarts 0.1.0
     0
     """
     code = _main(list(sys.argv[1:] if argv is None else argv))
-    return code if _flushed() else PIPE
+    return code if _flush() else PIPE
 
 
 def _main(arguments: list[str]) -> int:
-    debug = "--debug" in arguments
+    args = Namespace(debug=False)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            _run([argument for argument in arguments if argument != "--debug"])
+            _run(arguments, args)
     except SystemExit as stop:
-        if isinstance(stop.__context__, BrokenPipeError):  # rich ends so
+        if isinstance(stop.__context__, BrokenPipeError):  # rich ends like this
             return PIPE
         return stop.code if isinstance(stop.code, int) else 0
     except KeyboardInterrupt:
@@ -66,113 +62,47 @@ def _main(arguments: list[str]) -> int:
     except Exception as error:
         if isinstance(error, BrokenPipeError) and _hung_up():
             return PIPE
-        if debug:
+        if args.debug:
             raise
-        hint = "" if isinstance(error, InputError) else " (run again with --debug for the traceback)"
-        _say(f"idarts: {_one_line(error)}{hint}")
-        return 2 if isinstance(error, InputError) else 1
+        return _report(error)
     return 0
 
 
-def _flushed() -> bool:
-    """Write what is left, unless its reader has ended, as `| head` does: then it goes nowhere, in silence."""
-    try:
-        if sys.stdout is not None:  # as it is after `>&-`
-            sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return False
-    return True
+def _run(arguments: list[str], args: Namespace) -> None:
+    """Parse and run; options are in `args` as soon as they are known, also when a later one is wrong."""
+    _parser().parse_args(arguments, args)
+    args.run_command(args)
 
 
-def _hung_up() -> bool:
-    """Whether a broken pipe is the one that we print to, and not one to a worker."""
-    watch = select.poll()
-    try:
-        watch.register(sys.stdout.fileno(), 0)
-    except (OSError, ValueError):  # what stands for stdout is no file
-        return False
-    return bool(watch.poll(0))
-
-
-def _run(arguments: list[str]) -> None:
-    if arguments == ["--version"]:
-        print(f"idarts {__version__}")
-        return
-    arguments = [_with_underscores(argument) for argument in arguments]
-    command = next((argument for argument in arguments if argument in COMMANDS), None)
-    parser = _parser(command, arguments)
-    if not arguments:
-        parser.print_help()
-        return
-    try:
-        args = parser.parse_args(arguments)
-    except ArgumentError as error:
-        raise InputError(_explained(_one_line(error), _options(parser, arguments))) from error
-    if command:
-        import_module(COMMANDS[command][0]).run(args[command])
-
-
-def _parser(command: str | None, arguments: list[str]) -> "ArgumentParser":
-    from jsonargparse import ArgumentParser  # noqa: PLC0415 (keeps `import idarts` and `--version` quick)
-
-    from idarts.cli.help import Help  # noqa: PLC0415 (brings jsonargparse, too)
-
-    parser = ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="idarts",
-        exit_on_error=False,
-        allow_abbrev=False,
-        description="Search neural architectures by gradients (iDARTS), and trust what came out.",
+        description="Search neural architectures by gradients (iDARTS), and check what came out.",
         epilog="`idarts COMMAND --help` explains a command.",
-        formatter_class=Help,
     )
     parser.add_argument("--version", action="version", version=f"idarts {__version__}", help="show the version")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    if COMMANDS:
-        commands = parser.add_subcommands(dest="command", required=True)
-        for name, (module, summary) in COMMANDS.items():
-            subparser = ArgumentParser(
-                description=summary, exit_on_error=False, allow_abbrev=False, formatter_class=Help
-            )
-            commands.add_subcommand(name, subparser, help=summary)
-            if name == command:
-                found = import_module(module)
-                found.add_arguments(subparser)
-                if hasattr(found, "set_defaults"):
-                    found.set_defaults(subparser, arguments)
+    parser.set_defaults(run_command=lambda _: parser.print_help())
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name, (module, summary) in COMMANDS.items():
+        commands.add_parser(name, module=module, help=summary, description=summary)
     return parser
 
 
-def _options(parser: "ArgumentParser", arguments: list[str]) -> list[str]:
-    """The options of the innermost command that was typed."""
-    for argument in arguments:
-        commands = parser._subcommands_action
-        if commands and argument in commands.choices:
-            parser = commands.choices[argument]
-    return list(parser._option_string_actions)
+def _report(error: Exception) -> int:
+    """One line on stderr, and the exit code."""
+    missing = (error.name or "").split(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if missing in EXTRAS:
+        _print_error(f"this needs {missing}: pip install 'idarts[{EXTRAS[missing]}]'")
+        return 2
+    line = " ".join(str(error).split()) or type(error).__name__
+    mistake = isinstance(error, InputError)
+    _print_error(line if mistake else f"{line} (`idarts --debug COMMAND …` shows the traceback)")
+    return 2 if mistake else 1
 
 
-def _with_underscores(argument: str) -> str:
-    """`--print-config` for `--print_config`: fields are Python names, people type dashes."""
-    name, equals, value = argument.partition("=")
-    return f"--{name[2:].replace('-', '_')}{equals}{value}" if name.startswith("--") else argument
-
-
-def _explained(message: str, options: list[str]) -> str:
-    """An unknown option's nearest neighbour, where there is one."""
-    unknown = re.search(r"unrecognized arguments: (--[^\s=]+)", message)
-    if unknown:
-        return f"unknown option {unknown[1]}; {nearest(unknown[1], options, '--help lists all options')}"
-    found = re.fullmatch(r'Parser key "(.+?)": Expected an? (.+)\. Got value: (.*)', message)
-    if found is None:
-        return message
-    key, kind, value = found.groups()
-    kind = re.sub(r"<class '(.+?)'>", r"\1", kind)
-    return f"--{key} is {value!r}, expected {kind}"
-
-
-def _say(line: str) -> None:
-    """On stderr; what all ranks of a job have to say, the first one says."""
+def _print_error(line: str) -> None:
+    """On stderr; where all ranks of a job have the same error, the first one prints it."""
+    line = f"idarts: {line}"
     if "TORCHELASTIC_RUN_ID" in os.environ:
         from idarts.engine.ranks import said_by_first  # noqa: PLC0415 (brings torch)
 
@@ -185,5 +115,22 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     print(f"idarts: warning: {message}", file=sys.stderr)
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+def _flush() -> bool:
+    """Write what is left. If the reader has ended, as `| head` does, discard it without an error."""
+    try:
+        if sys.stdout is not None:  # it is None after `>&-`
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True
+
+
+def _hung_up() -> bool:
+    """Whether a broken pipe is stdout, and not one to a worker."""
+    watch = select.poll()
+    try:
+        watch.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):  # stdout is replaced by something that is not a file
+        return False
+    return bool(watch.poll(0))

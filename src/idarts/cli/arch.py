@@ -1,34 +1,59 @@
 """`idarts arch`: list, show, draw and convert architectures. WHAT is anything that `idarts.arch.parse` reads."""
 
 import json
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.table import Table
 
 from idarts.arch import Architecture, convert, draw, parse, registry, to_data
 from idarts.arch.forms import CONVERSIONS, FORMS
-from idarts.cli.actions import add_actions, run_action
+from idarts.cli.parser import Parser, add_action
 from idarts.files import write_whole
 from idarts.pages.gallery import write_gallery
 
-_SIZES = ("depth", "channels", "classes", "image")
 
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """An action and what it needs."""
-    add_actions(parser, _ACTIONS)
+def add_arguments(parser: Parser) -> None:
+    """The actions and what each needs."""
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    listing = add_action(actions, "list", "List the published cells", _list)
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    show = add_action(actions, "show", "Show an architecture, its origin, parameters and multiply-adds", _show)
+    show.add_argument("what", metavar="WHAT", help=FORMS)
+    show.add_argument("--json", action="store_true", help="print JSON with plain integers")
+    add_sizes(show)
+    drawing = add_action(actions, "draw", "Draw an architecture's cells for a paper", _draw)
+    drawing.add_argument("what", metavar="WHAT", help=FORMS)
+    drawing.add_argument("-o", "--output", required=True, help="file to write: .svg, .png, .pdf or .dot")
+    conversion = add_action(actions, "convert", "Write an architecture in another form", _convert)
+    conversion.add_argument("what", metavar="WHAT", help=FORMS)
+    conversion.add_argument("--to", required=True, metavar="FORM", help=f"one of {', '.join(CONVERSIONS)}")
+    conversion.add_argument("-o", "--output", metavar="FILE", help="file to write instead of printing")
+    gallery = add_action(actions, "gallery", "Draw all published cells onto one offline web page", _gallery)
+    gallery.add_argument("-o", "--output", required=True, metavar="FOLDER", help="folder to write index.html into")
 
 
 def run(args: Namespace) -> None:
     """Run the chosen action."""
-    run_action(args, _ACTIONS)
+    args.run_action(args)
 
 
-def _add_list(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON")
+def add_sizes(parser: Parser) -> None:
+    """The sizes of a network that replace those of a published skeleton."""
+    for size, meaning in {
+        "depth": "cells (in NAS-Bench: cells per stage)",
+        "channels": "channels of the first cells",
+        "classes": "number of classes",
+        "image": "side of the images in pixels",
+    }.items():
+        parser.add_argument(f"--{size}", type=int, help=f"{meaning} instead of the usual")
+
+
+def sizes(args: Namespace) -> dict[str, int | None]:
+    """The sizes that were typed; None where the usual one holds."""
+    return {size: getattr(args, size) for size in ("depth", "channels", "classes", "image")}
 
 
 def _list(args: Namespace) -> None:
@@ -39,9 +64,9 @@ def _list(args: Namespace) -> None:
         )
         return
     table = Table("name", "space", "CIFAR-10 test error", "paper", title="Published cells")
-    for found in entries:
-        paper = found.provenance["paper"].split(",")[0]
-        table.add_row(found.name, found.architecture.space, _error(found.provenance.get("published", {})), paper)
+    for entry in entries:
+        paper = entry.provenance["paper"].split(",")[0]
+        table.add_row(entry.name, entry.architecture.space, _error(entry.provenance.get("published", {})), paper)
     Console().print(table)
 
 
@@ -49,15 +74,6 @@ def _error(published: dict[str, float]) -> str:
     if "cifar10_test_accuracy_percent" in published:
         return f"{100 - published['cifar10_test_accuracy_percent']:.2f} %"
     return f"{published['cifar10_test_error_percent']:.2f} %" if "cifar10_test_error_percent" in published else ""
-
-
-def _add_show(parser: ArgumentParser) -> None:
-    _add_what(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON with plain integers")
-    parser.add_argument("--depth", type=int, help="cells (in NAS-Bench: cells per stage) instead of the usual")
-    parser.add_argument("--channels", type=int, help="channels of the first cells instead of the usual")
-    parser.add_argument("--classes", type=int, help="classes instead of the usual")
-    parser.add_argument("--image", type=int, help="side of the images in pixels instead of the usual")
 
 
 def _show(args: Namespace) -> None:
@@ -68,7 +84,7 @@ def _show(args: Namespace) -> None:
         "space": architecture.space,
         "architecture": to_data(architecture),
         "provenance": published.provenance if published else None,
-        "networks": _networks(architecture, {size: args[size] for size in _SIZES}),
+        "networks": _networks(architecture, sizes(args)),
     }
     if args.json:
         print(json.dumps(report, ensure_ascii=False))
@@ -76,11 +92,11 @@ def _show(args: Namespace) -> None:
         _print_report(architecture, report)
 
 
-def _networks(architecture: Architecture, sizes: dict[str, int | None]) -> dict[str, Any]:
+def _networks(architecture: Architecture, changes: dict[str, int | None]) -> dict[str, Any]:
     from idarts.spaces import MACROS, count  # noqa: PLC0415 (the other actions need no torch)
 
     macros = MACROS.get(architecture.space, {})
-    counted = {name: count(architecture, macro.changed(**sizes)) for name, macro in macros.items()}
+    counted = {name: count(architecture, macro.changed(**changes)) for name, macro in macros.items()}
     return {
         name: {
             "params": counts.params,
@@ -94,8 +110,7 @@ def _networks(architecture: Architecture, sizes: dict[str, int | None]) -> dict[
 def _print_report(architecture: Architecture, report: dict[str, Any]) -> None:
     console = Console(soft_wrap=True, markup=False, highlight=False)  # long lines stay whole, to be copied
     console.print(f"{report['name'] or 'unpublished cell'} ({architecture.space})", style="bold")
-    for form in ("genotype", "string", "index", "nas-bench-101"):
-        spaces, write = CONVERSIONS[form]
+    for form, (spaces, write) in CONVERSIONS.items():
         if architecture.space in spaces:
             console.print(f"{form}: {write(architecture)}")
     for choice, branch in architecture.choices.items():
@@ -105,12 +120,12 @@ def _print_report(architecture: Architecture, report: dict[str, Any]) -> None:
         facts = ", ".join(f"{key.replace('_', ' ')} {fact}" for key, fact in value.items()) if listed else value
         console.print(f"{name}: {facts}")
     if report["networks"]:
-        console.print(_counts_table(architecture, report["networks"]))
+        console.print(_counts_table(report["networks"]))
 
 
-def _counts_table(architecture: Architecture, networks: dict[str, Any]) -> Table:
+def _counts_table(networks: dict[str, Any]) -> Table:
     columns = {"parameters": "params", "with auxiliary head": "params_with_auxiliary"}
-    if architecture.space != "darts":
+    if all(counts["params"] == counts["params_with_auxiliary"] for counts in networks.values()):
         del columns["with auxiliary head"]
     table = Table("network", *columns, "multiply-adds conv+fc", "conv+fc+bn")
     for column in table.columns[1:]:
@@ -121,19 +136,8 @@ def _counts_table(architecture: Architecture, networks: dict[str, Any]) -> Table
     return table
 
 
-def _add_draw(parser: ArgumentParser) -> None:
-    _add_what(parser)
-    parser.add_argument("-o", "--output", type=str, required=True, help="file to write: .svg, .png, .pdf or .dot")
-
-
 def _draw(args: Namespace) -> None:
     print(draw(args.what, args.output))
-
-
-def _add_convert(parser: ArgumentParser) -> None:
-    _add_what(parser)
-    parser.add_argument("--to", type=str, required=True, help=f"one of {', '.join(CONVERSIONS)}")
-    parser.add_argument("-o", "--output", type=str, help="file to write instead of printing")
 
 
 def _convert(args: Namespace) -> None:
@@ -145,23 +149,5 @@ def _convert(args: Namespace) -> None:
         print(text)
 
 
-def _add_gallery(parser: ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", type=str, required=True, help="folder to write index.html into")
-
-
 def _gallery(args: Namespace) -> None:
     print(write_gallery(Path(args.output)))
-
-
-def _add_what(parser: ArgumentParser) -> None:
-    parser.add_argument("what", type=str, metavar="WHAT", help=FORMS)
-
-
-# action → (one line of help, declares its arguments, does it)
-_ACTIONS = {
-    "list": ("List the published cells", _add_list, _list),
-    "show": ("Show an architecture, its origin, parameters and multiply-adds", _add_show, _show),
-    "draw": ("Draw an architecture's cells for a paper", _add_draw, _draw),
-    "convert": ("Write an architecture in another form", _add_convert, _convert),
-    "gallery": ("Draw all published cells onto one offline web page", _add_gallery, _gallery),
-}

@@ -1,42 +1,43 @@
 """`idarts compare`: runs side by side."""
 
 import json
+from argparse import Namespace
 from pathlib import Path
 from shutil import get_terminal_size
 
-from jsonargparse import ArgumentParser, Namespace
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from idarts.cli.parser import Parser
 from idarts.experiments.comparison import compare
 from idarts.experiments.page import Section
 from idarts.experiments.showing import facts, sections, write_comparison
 
-_ENDLESS = 10_000  # columns of what is no terminal
+_ENDLESS = 10_000  # columns where the output is not a terminal
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Runs, how to group them, and where to write."""
-    parser.add_argument("runs", type=str, nargs="+", metavar="RUN", help="folders of runs, or of sweeps")
-    by = "settings that make groups, separated by commas, such as method (default: all that differ, but the seed)"
-    parser.add_argument("--by", type=str, metavar="NAMES", help=by)
-    measure = "what is tested, such as cifar10_test or valid_accuracy (default: the table's, where all runs have it)"
-    parser.add_argument("--measure", type=str, metavar="NAME", help=measure)
-    parser.add_argument("--out", type=str, metavar="DIR", help="folder for a page, its figures, and a CSV table")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folders of runs, or of sweeps")
+    by = "settings that make groups, separated by commas, such as method (default: all that differ except the seed)"
+    parser.add_argument("--by", metavar="NAMES", help=by)
+    measure = "measure to test, such as cifar10_test or valid_accuracy (default: the table's, if all runs have it)"
+    parser.add_argument("--measure", metavar="NAME", help=measure)
+    parser.add_argument("--out", metavar="DIR", help="folder for a page, its figures, and a CSV table")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: Namespace) -> None:
-    """Print the comparison, and write it where that was asked for."""
+    """Print the comparison, and write it if --out was given."""
     by = [name.strip() for name in (args.by or "").split(",") if name.strip()]
-    found = compare([Path(run) for run in args.runs], by, args.measure)
-    page = write_comparison(found, Path(args.out)) if args.out else None
+    comparison = compare([Path(run) for run in args.runs], by, args.measure)
+    page = write_comparison(comparison, Path(args.out)) if args.out else None
     if args.json:
-        print(json.dumps(facts(found), allow_nan=False))
+        print(json.dumps(facts(comparison), allow_nan=False))
         return
     columns = get_terminal_size((_ENDLESS, 1)).columns
-    for whole, brief in zip(sections(found), sections(found, brief=True), strict=True):
+    for whole, brief in zip(sections(comparison), sections(comparison, brief=True), strict=True):
         _print(whole if _width(_table(whole)) <= columns else brief, columns)
     if page:
         print(page)
@@ -51,7 +52,7 @@ def _print(section: Section, columns: int) -> None:
         console.print(paragraph)
     if section.rows:
         table = _table(section)
-        _console(max(columns, _width(table))).print(table)  # a cell that is cut would tell nothing
+        _console(max(columns, _width(table))).print(table)  # a cell that is cut is of no use
     for note in section.notes:
         console.print(note)
     console.print()

@@ -1,4 +1,4 @@
-"""`idarts doctor`: what this machine has, and what is missing, with the command to get it."""
+"""`idarts doctor`: what this machine has, and what is missing, with the command that installs it."""
 
 import importlib
 import json
@@ -6,16 +6,15 @@ import os
 import platform
 import re
 import shutil
+from argparse import Namespace
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from jsonargparse import ArgumentParser, Namespace
-from rich.console import Console
-
 from idarts._version import __version__
+from idarts.cli.parser import Parser
 from idarts.data.cifar import SETS
 from idarts.data.roots import VARIABLE as DATA
 from idarts.data.roots import locate
@@ -24,15 +23,17 @@ from idarts.tables.opening import checked_file
 from idarts.tables.places import PARQUET, VARIABLE
 
 MODULES = {"pillow": "PIL", "pyyaml": "yaml", "scikit-learn": "sklearn"}  # of packages with another name
-# extra → (module that it brings, what it is for)
-EXTRAS = {
-    "report": ("jinja2", "reports and pages"),
-    "draw": ("pygraphviz", "drawings of cells"),
-    "tables": ("pyarrow", "tables from Parquet files"),
-    "tensorboard": ("tensorboard", "live curves in a browser"),
-    "export": ("onnxscript", "ONNX files"),
-    "ray": ("ray", "sweeps on a Ray cluster"),
-    "slurm": ("submitit", "sweeps on Slurm"),
+# extra → (modules that it installs, what they are for)
+EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
+    "cli": (("rich", "yaml", "PIL", "sklearn"), "this command line, images, the digits data"),
+    "experiments": (("scipy",), "statistics of comparisons"),
+    "report": (("jinja2",), "reports and pages"),
+    "draw": (("pygraphviz",), "drawings of cells"),
+    "tables": (("pyarrow",), "tables from Parquet files"),
+    "tensorboard": (("tensorboard",), "live curves in a browser"),
+    "export": (("onnxscript",), "ONNX files"),
+    "ray": (("ray",), "sweeps on a Ray cluster"),
+    "slurm": (("submitit",), "sweeps on Slurm"),
 }
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox")
 _MARKS = {"found": "+", "missing": "-", "broken": "!"}
@@ -45,26 +46,36 @@ class Finding:
     part: str
     name: str
     state: str  # found, missing, broken
-    told: str
+    detail: str
     help: str = ""
 
+    def to_data(self) -> dict[str, str]:
+        """For `--json`, with the names that scripts know."""
+        return {
+            "part": self.part,
+            "name": self.name,
+            "state": self.state,
+            "told": self.detail,
+            "help": self.help,
+        }
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Nothing but the form of the answer."""
+
+def add_arguments(parser: Parser) -> None:
+    """The form of the answer."""
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: Namespace) -> None:
-    """Print what is found; the exit code is 1 where something that is required is broken."""
-    found = [*_required(), *_machine(), *_data(), *_tables(), *_extras(), _browser()]
-    broken = [finding.name for finding in found if finding.state == "broken"]
+    """Print the findings; the exit code is 1 if something that is required is broken."""
+    findings = [*_required(), *_machine(), *_data(), *_tables(), *_extras(), _browser()]
+    broken = [finding.name for finding in findings if finding.state == "broken"]
     if args.json:
-        print(json.dumps({"ok": not broken, "findings": [asdict(finding) for finding in found]}))
+        print(json.dumps({"ok": not broken, "findings": [finding.to_data() for finding in findings]}))
     else:
-        _print(found)
+        _print(findings)
     if broken:
         raise IdartsError(
-            f"{', '.join(broken)} does not work; install idarts anew: pip install --force-reinstall idarts"
+            f"{', '.join(broken)} does not work; install idarts again: pip install --force-reinstall idarts"
         )
 
 
@@ -73,7 +84,7 @@ def _required() -> Iterator[Finding]:
     yield Finding("versions", "python", "found", platform.python_version())
     for name in required_modules(requires("idarts") or []):
         try:
-            # Only looked for, not imported, where that takes long.
+            # Importing takes long: for the others, looking for the module has to do.
             module = importlib.import_module(name) if name in ("torch", "numpy") else find_spec(name)
         except Exception as error:
             yield Finding("versions", name, "broken", " ".join(str(error).split()) or type(error).__name__)
@@ -96,13 +107,13 @@ def required_modules(requirements: list[str]) -> list[str]:
 
 def _machine() -> Iterator[Finding]:
     try:
-        import torch  # noqa: PLC0415 (if it is broken, that is told above)
+        import torch  # noqa: PLC0415 (if it is broken, `_required` says so)
     except Exception:
         return
     device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     if device is None:
-        how = "where there is a GPU, install the torch that is made for it: https://pytorch.org"
-        yield Finding("machine", "device", "found", "cpu, no accelerator", how)
+        hint = "if there is a GPU, install the torch that is made for it: https://pytorch.org"
+        yield Finding("machine", "device", "found", "cpu, no accelerator", hint)
     else:
         yield Finding("machine", "device", "found", f"{torch.accelerator.device_count()} × {device.type}")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -117,15 +128,15 @@ def _memory() -> str:
         total, free = (int(lines[name].split()[0]) / 2**20 for name in ("MemTotal", "MemAvailable"))
     except (OSError, KeyError, ValueError):
         return ""
-    return f"{total:.1f} GiB, {free:.1f} GiB of them free"
+    return f"{total:.1f} GiB, {free:.1f} GiB free"
 
 
 def _data() -> Iterator[Finding]:
     root = os.environ.get(DATA)
     where = f"{DATA} is {root}" if root else f"{DATA} is not set"
     if root and not Path(root).is_dir():
-        yield Finding("data", DATA, "missing", f"{root} is no folder", f"export {DATA}=FOLDER")
-    yield Finding("data", "digits", "found", "comes with scikit-learn")
+        yield Finding("data", DATA, "missing", f"{root} is not a folder", f"export {DATA}=FOLDER")
+    yield _digits()
     known = {
         **{
             name: [files.python[0], files.binary[0], f"{name}.npz", f"{name}[_.-]*.npz"] for name, files in SETS.items()
@@ -139,48 +150,67 @@ def _data() -> Iterator[Finding]:
             yield Finding("data", name, "missing", where, f"export {DATA}=FOLDER, the one with its files")
 
 
+def _digits() -> Finding:
+    if _installed("sklearn"):
+        return Finding("data", "digits", "found", "comes with scikit-learn")
+    return Finding("data", "digits", "missing", "comes with scikit-learn", "pip install 'idarts[cli]'")
+
+
 def _tables() -> Iterator[Finding]:
-    named = os.environ.get(VARIABLE)
-    if named and not Path(named).is_dir():
-        yield Finding("tables", VARIABLE, "missing", f"{named} is no folder", f"export {VARIABLE}=FOLDER")
+    folder = os.environ.get(VARIABLE)
+    if folder and not Path(folder).is_dir():
+        yield Finding("tables", VARIABLE, "missing", f"{folder} is not a folder", f"export {VARIABLE}=FOLDER")
     for name in PARQUET:
         try:
             views = ", also for nas-bench-1shot1" if name.endswith("101") else ""
             yield Finding("tables", name, "found", f"{checked_file(name)}{views}")
-        except InputError as error:  # what a look-up would say: the problem; what to do
-            told, _, how = str(error).partition("; ")
-            yield Finding("tables", name, "missing", told, how)
+        except InputError as error:  # the message of a look-up: the problem; what to do
+            problem, _, hint = str(error).partition("; ")
+            yield Finding("tables", name, "missing", problem, hint)
 
 
 def _extras() -> Iterator[Finding]:
-    for extra, (module, purpose) in EXTRAS.items():
-        if find_spec(module) is None:
-            yield Finding("extras", extra, "missing", purpose, f"pip install 'idarts[{extra}]'")
-            continue
-        try:
-            told = f"{module} {version(module)}"
-        except PackageNotFoundError:
-            told = module
-        yield Finding("extras", extra, "found", told)
+    for extra, (modules, purpose) in EXTRAS.items():
+        missing = [module for module in modules if not _installed(module)]
+        if missing:
+            without = f"{purpose} (no {', '.join(missing)})"
+            yield Finding("extras", extra, "missing", without, f"pip install 'idarts[{extra}]'")
+        else:
+            yield Finding("extras", extra, "found", ", ".join(map(_versioned, modules)))
+
+
+def _installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ValueError:  # a module that is blocked, or half imported
+        return False
+
+
+def _versioned(module: str) -> str:
+    package = {module: package for package, module in MODULES.items()}.get(module, module)
+    try:
+        return f"{module} {version(package)}"
+    except PackageNotFoundError:
+        return module
 
 
 def _browser() -> Finding:
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found:
-        return Finding("machine", "browser", "found", found)
-    return Finding("machine", "browser", "missing", "reports open in any", "copy the HTML file to where one is")
+    path = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if path:
+        return Finding("machine", "browser", "found", path)
+    return Finding("machine", "browser", "missing", "any browser shows reports", "copy the HTML file to where one is")
 
 
-def _print(found: list[Finding]) -> None:
-    console = Console(markup=False, highlight=False, soft_wrap=True)
-    width = max(len(finding.name) for finding in found)
-    for part in dict.fromkeys(finding.part for finding in found):
-        console.print(part, style="bold")
-        for finding in found:
+def _print(findings: list[Finding]) -> None:
+    """Without rich: this command is for machines where something is missing."""
+    width = max(len(finding.name) for finding in findings)
+    for part in dict.fromkeys(finding.part for finding in findings):
+        print(part)
+        for finding in findings:
             if finding.part == part:
-                console.print(f" {_MARKS[finding.state]} {finding.name:{width}}  {finding.told}")
+                print(f" {_MARKS[finding.state]} {finding.name:{width}}  {finding.detail}")
                 if finding.help:
-                    console.print(f"   {'':{width}}  → {finding.help}")
-    missing = sum(finding.state == "missing" for finding in found)
-    if not any(finding.state == "broken" for finding in found):
-        console.print(f"all that is required is there; missing of what is optional: {missing}")
+                    print(f"   {'':{width}}  → {finding.help}")
+    missing = sum(finding.state == "missing" for finding in findings)
+    if not any(finding.state == "broken" for finding in findings):
+        print(f"everything that is required is installed; optional things missing: {missing}")

@@ -1,14 +1,15 @@
 """`idarts evaluate`: a trained network on labelled images."""
 
 import json
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.table import Table
 
+from idarts.cli.parser import Parser, add_option, one_of
 from idarts.engine import device_named
 from idarts.errors import InputError
 from idarts.files import write_whole
@@ -24,50 +25,51 @@ _HEAD = 4  # letters of a class that fit above its column; longer ones are numbe
 _CLASSES = 20  # rows of the table of classes at most: the worst
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """A network, data, and where the results go."""
-    parser.add_argument("run", type=str, metavar="RUN", help="a training run's folder, or a model folder")
-    parser.add_argument("--data", type=str, required=True, help="data source, as `idarts search` takes it")
-    parser.add_argument("--data_root", type=str, help="folder of the data's files (default: IDARTS_DATA)")
-    parser.add_argument("--part", choices=PARTS, default="test", help="which of its images")
-    parser.add_argument("--out", type=str, help=f"folder for {EVALUATION} and {EVALUATION_PAGE} (default: RUN)")
-    parser.add_argument("--batch", type=int, default=250, help="images at a time")
-    parser.add_argument("--device", type=str, default="auto", help="auto, cpu, or one such as cuda")
+def add_arguments(parser: Parser) -> None:
+    """A network, data, and where to write the results."""
+    parser.add_argument("run", metavar="RUN", help="a training run's folder, or a model folder")
+    parser.add_argument("--data", required=True, help="data source, as `idarts search` takes it")
+    add_option(parser, "--data-root", help="folder of the data's files (default: IDARTS_DATA)")
+    part = f"which of its images: {', '.join(PARTS)}"
+    parser.add_argument("--part", type=one_of("--part", PARTS), default="test", help=part)
+    parser.add_argument("--out", help=f"folder for {EVALUATION} and {EVALUATION_PAGE} (default: RUN)")
+    parser.add_argument("--batch", type=int, default=250, help="images in a batch")
+    parser.add_argument("--device", default="auto", help="auto, cpu, or a device such as cuda")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
 
 def run(args: Namespace) -> None:
-    """Evaluate, print the results, and leave them as JSON and as a page."""
+    """Evaluate, print the results, and write them as JSON and as a page."""
     net = load(args.run, device=device_named(args.device))
-    found = evaluate(net, data_for(card_of(net), args.data, args.data_root), args.part, batch=args.batch)
+    results = evaluate(net, data_for(card_of(net), args.data, args.data_root), args.part, batch=args.batch)
     out = Path(args.out or args.run)
     if not out.is_dir():
-        raise InputError(f"{out} is no folder; make it, or leave out --out")
-    text, html = json.dumps(found, indent=1, ensure_ascii=False), page(found, args.run)
+        raise InputError(f"{out} is not a folder; create it, or leave out --out")
+    text, html = json.dumps(results, indent=1, ensure_ascii=False), page(results, args.run)
     write_whole(out / EVALUATION, f"{text}\n".encode())
     write_whole(out / EVALUATION_PAGE, html.encode())
     if args.json:
-        print(json.dumps(found, ensure_ascii=False))
+        print(json.dumps(results, ensure_ascii=False))
         return
-    _print(found)
+    _print(results)
     print(f"results: {out / EVALUATION}")
-    print(f"look:    {out / EVALUATION_PAGE}")
+    print(f"page:    {out / EVALUATION_PAGE}")
 
 
-def _print(found: dict[str, Any]) -> None:
+def _print(results: dict[str, Any]) -> None:
     console = Console(markup=False, highlight=False)
-    data, classes = found["data"], found["classes"]
+    data, classes = results["data"], results["classes"]
     console.print(f"{data['images']:,} {data['part']} images of {data['source']}", style="bold")
-    console.print(f"accuracy {_percent(found['accuracy'])}", end="")
-    console.print(f", top-5 {_percent(found['top5'])}" if len(classes) > 5 else "", end="")
-    console.print(f", loss {value_text(found['loss'])}", end="")
-    console.print(f", calibration error {_percent(found['calibration']['error'])}")
+    console.print(f"accuracy {_percent(results['accuracy'])}", end="")
+    console.print(f", top-5 {_percent(results['top5'])}" if len(classes) > 5 else "", end="")
+    console.print(f", loss {value_text(results['loss'])}", end="")
+    console.print(f", calibration error {_percent(results['calibration']['error'])}")
     console.print(_class_table(classes))
     if len(classes) <= _MATRIX:
-        console.print(_matrix(found))
+        console.print(_matrix(results))
     else:
-        console.print(_mistakes(found))
-    console.print(_bins(found["calibration"]["bins"]))
+        console.print(_mistakes(results))
+    console.print(_bins(results["calibration"]["bins"]))
 
 
 def _class_table(classes: list[dict[str, Any]]) -> Table:
@@ -79,21 +81,21 @@ def _class_table(classes: list[dict[str, Any]]) -> Table:
     return _table(title, ("class", "images", *_SCORES), rows)
 
 
-def _matrix(found: dict[str, Any]) -> Table:
-    names = [one["label"] for one in found["classes"]]
+def _matrix(results: dict[str, Any]) -> Table:
+    names = [one["label"] for one in results["classes"]]
     heads = names
     if max(map(len, names)) > _HEAD:
         heads = [str(place) for place in range(len(names))]
         names = [f"{place} {name}" for place, name in zip(heads, names, strict=True)]
     rows = [
         (name, *(str(count) if count else "·" for count in counts))
-        for name, counts in zip(names, found["confusion"], strict=True)
+        for name, counts in zip(names, results["confusion"], strict=True)
     ]
     return _table("Confusions (rows: classes, columns: taken for)", ("", *heads), rows)
 
 
-def _mistakes(found: dict[str, Any]) -> Table:
-    rows = [(true, taken, f"{count:,}", _percent(share)) for true, taken, count, share in confusions(found)]
+def _mistakes(results: dict[str, Any]) -> Table:
+    rows = [(true, taken, f"{count:,}", _percent(share)) for true, taken, count, share in confusions(results)]
     return _table("The most frequent confusions", ("class", "taken for", "images", "of the class"), rows)
 
 

@@ -1,16 +1,18 @@
 """`idarts profile`: what a network costs on this machine."""
 
 import json
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import torch
-from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.table import Table
 
 from idarts.arch import parse, to_data
 from idarts.arch.forms import FORMS
+from idarts.cli.arch import add_sizes, sizes
+from idarts.cli.parser import Parser, add_option
 from idarts.engine import device_named
 from idarts.errors import InputError
 from idarts.spaces import Macro, network
@@ -19,22 +21,23 @@ from idarts.training import model_folder, profile, read_card
 from idarts.training.model_folder import MODEL, is_model
 from idarts.training.profiling import BATCHES, SECONDS
 
-_SIZES = ("depth", "channels", "classes", "image")
 
-
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """An architecture or a network, its skeleton, and how to measure."""
-    parser.add_argument("arch", type=str, metavar="ARCH", help=f"{FORMS}, or a trained network's folder")
-    parser.add_argument("--skeleton", type=str, help="published skeleton around the cell, such as cifar or imagenet")
-    parser.add_argument("--depth", type=int, help="cells (in NAS-Bench: cells per stage) instead of the usual")
-    parser.add_argument("--channels", type=int, help="channels of the first cells instead of the usual")
-    parser.add_argument("--classes", type=int, help="classes instead of the usual")
-    parser.add_argument("--image", type=int, help="side of the images in pixels instead of the usual")
-    parser.add_argument("--in_channels", type=int, help="channels of the images instead of the usual")
-    parser.add_argument("--batches", type=int, nargs="+", default=[*BATCHES], help="batch sizes to measure")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="how long to measure each of them at least")
-    parser.add_argument("--threads", type=int, help="threads on the CPU (default: as many as torch takes)")
-    parser.add_argument("--device", type=str, default="auto", help="auto, cpu, or one such as cuda")
+    parser.add_argument("arch", metavar="ARCH", help=f"{FORMS}, or a trained network's folder")
+    parser.add_argument("--skeleton", help="published skeleton around the cell, such as cifar or imagenet")
+    add_sizes(parser)
+    add_option(parser, "--in-channels", type=int, help="channels of the images instead of the usual")
+    parser.add_argument(
+        "--batches",
+        type=int,
+        nargs="+",
+        default=BATCHES,
+        help=f"batch sizes to measure (default: {' '.join(map(str, BATCHES))})",
+    )
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="shortest time to measure each of them")
+    parser.add_argument("--threads", type=int, help="threads on the CPU (default: torch's own number)")
+    parser.add_argument("--device", default="auto", help="auto, cpu, or a device such as cuda")
     parser.add_argument("--json", action="store_true", help="print JSON, in seconds and bytes")
 
 
@@ -56,20 +59,19 @@ def run(args: Namespace) -> None:
 
 
 def _described(args: Namespace) -> tuple[Any, Macro, int, tuple[int, int]]:
-    """Architecture, skeleton, channels and size of the images: a trained network's own, else the usual ones."""
-    sizes = {size: args[size] for size in _SIZES}
+    """Architecture, skeleton, channels and size of the images: those of the trained network, else the usual ones."""
     path = Path(args.arch)
     if path.is_dir() and ((path / MODEL).is_dir() or is_model(path)):
         card = read_card(model_folder(path))
         if card.macro is None:
-            raise InputError(f"{path} holds a module of your own; measure it with idarts.training.profile")
+            raise InputError(f"{path} holds a user's own module; measure it from Python with idarts.training.profile")
         if args.skeleton is not None:
-            raise InputError(f"{path} has a skeleton of its own; leave out --skeleton")
+            raise InputError(f"{path} has its own skeleton; leave out --skeleton")
         image = card.image if args.image is None else (args.image, args.image)
         in_channels = card.in_channels if args.in_channels is None else args.in_channels
-        return card.architecture, card.macro.changed(**sizes), in_channels, image
+        return card.architecture, card.macro.changed(**sizes(args)), in_channels, image
     architecture = parse(args.arch)
-    skeleton = resolve(architecture, args.skeleton, **sizes)
+    skeleton = resolve(architecture, args.skeleton, **sizes(args))
     in_channels = 3 if args.in_channels is None else args.in_channels
     return architecture, skeleton, in_channels, (skeleton.image, skeleton.image)
 

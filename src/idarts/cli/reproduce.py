@@ -2,12 +2,12 @@
 
 import shlex
 import sys
+from argparse import Namespace
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from jsonargparse import ArgumentParser, Namespace
-
+from idarts.cli.parser import Parser, add_action, add_option
 from idarts.cli.progress import Progress
 from idarts.errors import IdartsError, InputError
 from idarts.experiments.engines import Call, local
@@ -22,62 +22,64 @@ from idarts.searching.run import run as run_search
 _NO_SEARCH = "table-hypergradients"
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """One sub-command for each experiment."""
-    experiments = parser.add_subcommands(dest="experiment", required=True)
+def add_arguments(parser: Parser) -> None:
+    """One action for each experiment."""
+    experiments = parser.add_subparsers(metavar="EXPERIMENT", required=True)
     for name, experiment in EXPERIMENTS.items():
-        subparser = ArgumentParser(description=experiment.summary, exit_on_error=False, allow_abbrev=False)
-        experiments.add_subcommand(name, subparser, help=experiment.summary)
-        _add_options(subparser, name)
+        _add_options(add_action(experiments, name, experiment.summary, partial(_reproduce, name)), name)
 
 
-def _add_options(parser: ArgumentParser, name: str) -> None:
-    parser.add_argument("--preset", type=str, default="cpu", help=f"size: {', '.join(PRESETS)} (default: cpu)")
-    seeds = "how many seeds (3: seeds 1, 2 and 3), or a list of them (4,5,6; one alone: 4,) (default: 3)"
-    parser.add_argument("--seeds", type=str, default="3", help=seeds)
-    parser.add_argument("--out", type=str, help=f"folder of the results (default: reproduce/{name}-PRESET)")
+def _add_options(parser: Parser, name: str) -> None:
+    parser.set_defaults(jobs=1, tables=None, methods=None, equal_cost=False)
+    parser.add_argument("--preset", default="cpu", metavar="NAME", help=f"size: {', '.join(PRESETS)} (default: cpu)")
+    numbers = "number of seeds (3: seeds 1, 2 and 3), or a list of them (4,5,6; one alone: 4,) (default: 3)"
+    parser.add_argument("--seeds", default="3", metavar="SEEDS", help=numbers)
+    parser.add_argument("--out", metavar="FOLDER", help=f"folder of the results (default: reproduce/{name}-PRESET)")
     if name == _NO_SEARCH:
         return
-    parser.add_argument("--tables", type=str, help="folder of the benchmark tables (default: IDARTS_TABLES, the cache)")
-    parser.add_argument("--jobs", type=int, default=1, help="searches at a time, each in a process of its own")
+    tables = "folder of the benchmark tables (default: IDARTS_TABLES, then the cache)"
+    parser.add_argument("--tables", metavar="DIR", help=tables)
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="searches at a time, one process each")
     if name == "table-1":
-        parser.add_argument("--methods", type=str, help=f"rows, separated by commas (default: {','.join(METHODS)})")
+        rows = f"rows, separated by commas (default: {','.join(METHODS)})"
+        parser.add_argument("--methods", metavar="NAMES", help=rows)
         equal = "end the rounds of every search after as many gradient evaluations as those of iDARTS take"
-        parser.add_argument("--equal_cost", action="store_true", help=equal)
+        add_option(parser, "--equal-cost", action="store_true", help=equal)
 
 
 def run(args: Namespace) -> None:
-    """Run what is left of an experiment, and say where its page is, or how to go on."""
-    name, options = args.experiment, args[args.experiment]
-    jobs = options.get("jobs", 1)
-    if jobs < 1:
-        raise InputError(f"--jobs is {jobs}, expected at least 1")
-    tables, methods = options.get("tables"), options.get("methods")
-    out = Path(options.out or f"reproduce/{name}-{options.preset}")
+    """Run what is left of an experiment, then print where its page is, or how to resume."""
+    args.run_action(args)
+
+
+def _reproduce(name: str, args: Namespace) -> None:
+    if args.jobs < 1:
+        raise InputError(f"--jobs is {args.jobs}, expected at least 1")
+    out = Path(args.out or f"reproduce/{name}-{args.preset}")
     request = Request(
         out=out,
-        preset=options.preset,
-        seeds=seeds(options.seeds),
-        tables=Path(tables) if tables else None,
-        methods=tuple(name.strip() for name in methods.split(",")) if methods else None,
-        equal_cost=options.get("equal_cost", False),
+        preset=args.preset,
+        seeds=seeds(args.seeds),
+        tables=Path(args.tables) if args.tables else None,
+        methods=tuple(row.strip() for row in args.methods.split(",")) if args.methods else None,
+        equal_cost=args.equal_cost,
         search=_search_here,
-        parallel=jobs,
+        parallel=args.jobs,
     )
     try:
         with terminated_as_interrupted(), local() as call:
-            if jobs > 1:
-                request = replace(request, search=partial(_search_there, call, threads_each(jobs)))
+            if args.jobs > 1:
+                request = replace(request, search=partial(_search_there, call, threads_each(args.jobs)))
             page = reproduce(name, request, lambda line: print(line, file=sys.stderr, flush=True))
     except KeyboardInterrupt:
-        print(f"stopped; what is finished is in {out}, and the same command goes on from here:")
-        print(f"  {_command(name, options)}")
+        print(f"stopped; finished jobs are in {out}, and the same command resumes from there:")
+        print(f"  {_command(name, args)}")
         raise
     print(page)
 
 
 def seeds(text: str) -> tuple[int, ...]:
-    """The seeds that a person asked for.
+    """The seeds that a text stands for.
 
     >>> seeds("3"), seeds("4,7"), seeds("4,")
     ((1, 2, 3), (4, 7), (4,))
@@ -90,27 +92,25 @@ def seeds(text: str) -> tuple[int, ...]:
     return tuple(range(1, int(text) + 1))
 
 
-def _command(name: str, options: Namespace) -> str:
-    """The command as it was typed, but for defaults."""
-    words = ["idarts", "reproduce", name]
-    for option, value in vars(options).items():
-        if value is True:
-            words.append(f"--{option.replace('_', '-')}")
-        elif value not in (None, False, 1):
-            words += [f"--{option.replace('_', '-')}", str(value)]
-    return shlex.join(words)
+def _command(name: str, args: Namespace) -> str:
+    """The command as it was typed, without defaults."""
+    words = ["idarts", "reproduce", name, "--preset", args.preset, "--seeds", args.seeds]
+    for option, value in {"out": args.out, "tables": args.tables, "methods": args.methods}.items():
+        words += [f"--{option}", value] if value is not None else []
+    words += ["--jobs", str(args.jobs)] if args.jobs > 1 else []
+    return shlex.join([*words, *(["--equal-cost"] if args.equal_cost else [])])
 
 
 def _search_here(settings: RunConfig, folder: Path, resume: bool) -> None:
     with Progress() as progress:
-        run_search(settings, folder, resume=resume, watch=progress, tell=progress.tell)
+        run_search(settings, folder, resume=resume, watch=progress, tell=progress.message)
 
 
 def _search_there(call: Call, threads: int, settings: RunConfig, folder: Path, _: bool) -> None:
-    """A search in a process of its own, which goes on with what it finds in the folder, and ends with us."""
+    """A search in another process, which resumes what is in the folder, and ends with this one."""
     log = folder.parent / f"{folder.name}.log"
     folder.parent.mkdir(parents=True, exist_ok=True)
     paths = {"folder": str(folder.resolve()), "log": str(log.resolve())}
     outcome: Outcome = call(work, {**paths, "settings": asdict(settings), "threads": threads})
     if outcome.failure:
-        raise IdartsError(f"{outcome.failure}; {log} says more")
+        raise IdartsError(f"{outcome.failure}; see {log}")

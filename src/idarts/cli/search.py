@@ -1,49 +1,46 @@
 """`idarts search`: Algorithm 1 from one command."""
 
 import shlex
+from argparse import Namespace
 from pathlib import Path
-
-from jsonargparse import ArgumentParser, Namespace
+from typing import Any
 
 from idarts.arch import as_text
+from idarts.cli.parser import Parser
 from idarts.cli.progress import Progress
-from idarts.cli.settings import add_run_arguments, chosen, given, layer, record, require_no_other, typed
-from idarts.engine import Interrupted, named
+from idarts.cli.settings import RunSettings, add_run_arguments, print_settings, read_settings, resumable
+from idarts.engine import named
 from idarts.searching.presets import PRESETS
 from idarts.searching.run import RunConfig
 from idarts.searching.run import run as run_search
 from idarts.searching.settings import METHODS
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Where to write, how to go on, and every field of the settings."""
-    add_run_arguments(parser, RunConfig, PRESETS, "SPACE-METHOD-DATA-SEED")
+def upgrade(data: dict[str, Any]) -> dict[str, Any]:
+    """The settings in a file, also in a run's config.json, which holds the names of `Choice` branches besides."""
+    return {name: value for name, value in data.items() if name != "choices"}
+
+
+SETTINGS = RunSettings(RunConfig(), PRESETS, METHODS, upgrade)
+
+
+def add_arguments(parser: Parser) -> None:
+    """Where to write, how to resume, and every setting."""
+    add_run_arguments(parser, SETTINGS, "SPACE-METHOD-DATA-SEED")
     parser.usage = "idarts search [--preset NAME] [--config FILE] [--out FOLDER] [--SETTING VALUE ...]"
 
 
-def set_defaults(parser: ArgumentParser, arguments: list[str]) -> None:
-    """A preset's values stand below those that make a method, both below a file's and the command line's."""
-    preset = chosen("preset", given("preset", parser, arguments), PRESETS)
-    method = given("method", parser, arguments) or preset.get("method", "idarts")
-    own = chosen("method", method, METHODS)
-    if typed("--method", arguments):
-        require_no_other("method", method, own, parser, arguments)
-    layer(parser, arguments, preset, own, {"method": method})
-
-
 def run(args: Namespace) -> None:
-    """Search, telling how it goes, and say what was found and how to go on."""
-    settings = record(RunConfig, args)
+    """Search with a progress display, then print the architecture, or how to resume."""
+    settings = read_settings(args, SETTINGS)
+    if args.print_config:
+        print_settings(settings)
+        return
     out = Path(args.out or Path("runs", named(settings.space, settings.method, settings.data, settings.seed)))
-    try:
-        with Progress() as progress:
-            result = run_search(
-                settings, out, resume=args.resume, overwrite=args.overwrite, watch=progress, tell=progress.tell
-            )
-    except Interrupted as stopped:
-        print(f"stopped after round {stopped}; continue with:")
-        print(f"  idarts search --resume --out {shlex.quote(str(out))}")
-        raise
-    print(f"found: {as_text(result.architecture)}")
-    print(f"run:   {out}")
-    print(f"look:  idarts report {out}")
+    with resumable("search", out, settings, SETTINGS), Progress() as progress:
+        result = run_search(
+            settings, out, resume=args.resume, overwrite=args.overwrite, watch=progress, tell=progress.message
+        )
+    print(f"architecture: {as_text(result.architecture)}")
+    print(f"run:          {out}")
+    print(f"report:       {shlex.join(['idarts', 'report', str(out)])}")

@@ -1,134 +1,167 @@
-"""What the commands that make runs share: settings in layers, from presets, files and options, as records."""
+"""Settings on the command line: an option for every setting of a record, and from what was typed back to the record."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import fields
-from itertools import pairwise
+import shlex
+from argparse import SUPPRESS, Namespace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
-import yaml  # type: ignore[import-untyped] # it comes without types
-from jsonargparse import ArgumentParser, Namespace
-
-from idarts.cli.help import explain
-from idarts.engine.settings import dotted
+from idarts.cli.parser import Parser, add_option
+from idarts.cli.settings_file import load, to_yaml
+from idarts.engine import Interrupted
+from idarts.engine.settings import Setting, dotted, resolve, settings_of
 from idarts.errors import InputError, nearest, require_known
 
-Settings = TypeVar("Settings")
-FACTS = "choices"  # what a run's config.json has beside its settings
+Record = TypeVar("Record")
+Layer = Mapping[str, Any]
 
 
-def add_run_arguments(parser: ArgumentParser, kind: type, presets: Mapping[str, Any], folder: str) -> None:
-    """Where to write, how to go on, and every field of the settings."""
+@dataclass(frozen=True)
+class RunSettings(Generic[Record]):
+    """The settings of a command that makes runs: what they are, and the names that stand for several of them."""
+
+    default: Record
+    presets: Mapping[str, Layer]
+    methods: Mapping[str, Layer] = field(default_factory=dict)
+    upgrade: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    """from the content of a file, also of an older version, to the settings of today"""
+    loaders: Mapping[str, Callable[[str], object]] = field(default_factory=dict)
+    """for settings that name a user's own part without `PartOf`: what imports it when it was typed"""
+
+    def options(self) -> dict[str, Setting]:
+        """The settings by name."""
+        return {setting.name: setting for setting in settings_of(type(self.default))}
+
+
+def add_run_arguments(parser: Parser, settings: RunSettings[Any], folder: str) -> None:
+    """Where to write, how to resume, where settings come from, and an option for each of them."""
     parser.add_argument(
-        "--config", action="config", help="YAML file of settings; --print-config makes one", metavar="FILE"
+        "--config", action="append", default=[], metavar="FILE", help="YAML file of settings; may be repeated"
     )
-    named = ", ".join(presets)
-    parser.add_argument("--preset", metavar="NAME", help=f"named settings, which other options change: {named}")
+    presets = ", ".join(settings.presets)
+    parser.add_argument("--preset", default=SUPPRESS, metavar="NAME", help=f"named settings: {presets}")
+    add_option(parser, "--print-config", action="store_true", help="print all settings as YAML, and exit")
     parser.add_argument("--out", metavar="FOLDER", help=f"folder of the run (default: runs/{folder})")
-    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint in the folder")
-    parser.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
-    parser.add_class_arguments(kind, as_group=False)
-    explain(parser, kind)
-    parser._option_string_actions["--print_config"].help = "print all settings as YAML, and exit"
+    parser.add_argument("--resume", action="store_true", help="resume the run in the folder from its last checkpoint")
+    parser.add_argument("--overwrite", action="store_true", help="replace the run in the folder")
+    sections: dict[tuple[str, ...], Any] = {}
+    for setting in settings.options().values():
+        group = setting.group or ("settings",)
+        if group not in sections:
+            sections[group] = parser.add_argument_group(*group)  # its title and its explanation
+        option = f"--{setting.name.replace('_', '-')}"
+        add_option(
+            sections[group],
+            option,
+            dest=setting.name,
+            default=SUPPRESS,  # what was not typed is not there
+            type=_reader(option, setting, settings.loaders.get(setting.name)),
+            metavar=_values(setting),
+            help=_help(setting),
+        )
+    parser.epilog = (
+        "Later sources stand above earlier ones: files in the order given, then the command line. In each of them, "
+        "a setting stands above its method, a method above its preset. --print-config shows the result."
+    )
 
 
-def chosen(what: str, name: str | None, known: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """The settings that a name stands for, none for no name; an unknown name's nearest neighbour is named.
+def read_settings(args: Namespace, settings: RunSettings[Record]) -> Record:
+    """The settings that files and the command line describe; `resolve` has the rule of precedence."""
+    options = settings.options()
+    typed = {name: value for name, value in vars(args).items() if name in options or name == "preset"}
+    files = [_checked(file, load(file), settings) for file in map(Path, args.config)]
+    return resolve(settings.default, [*_resumed(args, settings), *files, typed], settings.presets, settings.methods)
 
-    >>> chosen("preset", "smok", {"smoke": {}, "cpu": {}})
-    Traceback (most recent call last):
-    idarts.errors.InputError: unknown preset 'smok'; did you mean smoke?
+
+def print_settings(record: Any) -> None:
+    """All settings, as a file for `--config`."""
+    print(to_yaml(json.loads(json.dumps(asdict(record)))), end="")
+
+
+@contextmanager
+def resumable(command: str, out: Path, record: Record, settings: RunSettings[Record]) -> Iterator[None]:
+    """If the run is interrupted, print the command that resumes it."""
+    try:
+        yield
+    except Interrupted as stopped:
+        print(f"stopped after round {stopped}; resume with:")
+        print(f"  {resume_command(command, out, record, settings)}")
+        raise
+
+
+def resume_command(command: str, out: Path, record: Record, settings: RunSettings[Record]) -> str:
+    """The command that resumes a run, for a shell. It names a user's own parts: nothing from a file is imported.
+
+    >>> from idarts.searching import RunConfig
+    >>> resume_command("search", Path("my runs/1"), RunConfig(), RunSettings(RunConfig(), {}))
+    "idarts search --resume --out 'my runs/1'"
     """
-    if name is None:
-        return {}
-    require_known(what, name, known)
-    return known[name]
+    values = dotted(asdict(record))  # type: ignore[call-overload] # a dataclass
+    named = {name for name, setting in settings.options().items() if setting.registry is not None}
+    parts = sorted(named | set(settings.loaders))
+    words = [word for name in parts if ":" in str(values[name]) for word in (f"--{name}", values[name])]
+    return shlex.join(["idarts", command, "--resume", "--out", str(out), *words])
 
 
-def layer(parser: ArgumentParser, arguments: list[str], *layers: Mapping[str, Any]) -> None:
-    """Defaults in layers, the later above the earlier; above them a resumed run's own, then files and options."""
-    for settings in layers:
-        parser.set_defaults(dotted(settings))
-    out = typed("--out", arguments)
-    if "--resume" in arguments and out:
-        parser.set_defaults(_begun_with(Path(out, "config.json"), parser))
-
-
-def _begun_with(file: Path, parser: ArgumentParser) -> dict[str, Any]:
-    """The settings in a run's folder; what is wrong with the folder is told later, when it is claimed."""
+def _resumed(args: Namespace, settings: RunSettings[Any]) -> list[Layer]:
+    """The settings that the run to be resumed began with. If they cannot be read, the run itself says why."""
+    if not args.resume or not args.out:
+        return []
+    file = Path(args.out, "config.json")
     try:
-        found = json.loads(file.read_text())
-    except (OSError, ValueError):
-        return {}
-    return _known(file, found, parser) if isinstance(found, dict) else {}
+        data = load(file)
+    except InputError:
+        return []
+    return [_checked(file, data, settings)]
 
 
-def given(name: str, parser: ArgumentParser, arguments: list[str]) -> str | None:
-    """A setting that stands for others, as it was typed, or else as the last file of settings has it."""
-    files = [_read(file, parser).get(name) for file in _all_typed("--config", arguments)]
-    values = [*files, typed(f"--{name}", arguments)]
-    return next((str(value) for value in reversed(values) if value is not None), None)
-
-
-def require_no_other(
-    name: str, value: str, own: Mapping[str, Any], parser: ArgumentParser, arguments: list[str]
-) -> None:
-    """A file made for another method would turn the typed one back into that, setting by setting."""
-    for file in _all_typed("--config", arguments):
-        found = _read(file, parser)
-        against = [key for key, mine in dotted(own).items() if found.get(key, mine) != mine]
-        if found.get(name, value) != value and against:
-            raise InputError(
-                f"--{name} {value}, but {file} is of {found[name]} and sets {', '.join(against)} as that has it; "
-                "take those lines out of the file"
-            )
-
-
-def _read(file: str, parser: ArgumentParser) -> dict[str, Any]:
-    """A file of settings, groups as dotted names."""
-    try:
-        found = yaml.safe_load(Path(file).read_text())
-    except (OSError, UnicodeError) as error:
-        raise InputError(f"--config {file} cannot be read: {getattr(error, 'strerror', error)}") from None
-    except yaml.YAMLError as error:
-        where = f" in line {error.problem_mark.line + 1}" if getattr(error, "problem_mark", None) else ""
-        raise InputError(f"--config {file} is no YAML{where}; --print-config makes such a file") from None
-    if not isinstance(found, dict):
-        raise InputError(f"--config {file} has no settings; --print-config makes such a file")
-    return _known(file, found, parser)
-
-
-def _known(file: Path | str, found: dict[str, Any], parser: ArgumentParser) -> dict[str, Any]:
-    known = {action.dest for action in parser._actions}
-    settings = dotted({name: value for name, value in found.items() if name != FACTS})
-    for name in settings:
-        if name not in known:
-            raise InputError(f"{file}: unknown setting {name!r}; {nearest(name, known, '--help lists all')}")
-    return settings
-
-
-def record(kind: type[Settings], args: Namespace) -> Settings:
-    """The settings as a record, its groups, too."""
+def _checked(file: Path, data: dict[str, Any], settings: RunSettings[Any]) -> Layer:
+    """A file's settings by dotted names; a wrong name or value is refused together with the file's name."""
+    options = settings.options()
+    groups = {setting.group[0] for setting in options.values() if setting.group}
     values: dict[str, Any] = {}
-    for field in fields(kind):  # type: ignore[arg-type] # a dataclass
-        value = args[field.name]
-        if isinstance(value, Namespace):
-            make: Any = field.default_factory
-            value = make(**{key: tuple(part) if isinstance(part, list) else part for key, part in value.items()})
-        values[field.name] = value
-    return kind(**values)
+    try:
+        for name, value in dotted(settings.upgrade(data)).items():
+            if name in groups:
+                raise InputError(f"{name} is {value!r}, expected a group of settings such as {name}: {{rate: 0.01}}")
+            if name == "preset":
+                require_known("preset", value, settings.presets)
+            elif name not in options:
+                raise InputError(f"unknown setting {name!r}; {nearest(name, options, '--help lists all')}")
+            values[name] = options[name].check(value) if name in options else value
+        if "method" in values:
+            require_known("method", values["method"], settings.methods)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+    return values
 
 
-def typed(option: str, arguments: list[str]) -> str | None:
-    """The value of an option, as it was typed.
+def _reader(option: str, setting: Setting, load: Callable[[str], object] | None) -> Callable[[str], Any]:
+    """From what was typed to a value; a user's own part is imported."""
+    named = replace(setting, name=option)
 
-    >>> typed("--out", ["search", "--out=runs/1"]), typed("--out", ["search"])
-    ('runs/1', None)
-    """
-    return next(reversed(_all_typed(option, arguments)), None)
+    def read(text: str) -> Any:
+        parts = setting.registry
+        if load is not None:
+            load(text)
+        elif parts is not None and ":" in text and text not in parts:
+            parts.load(text)
+        return named.read(text)
+
+    return read
 
 
-def _all_typed(option: str, arguments: list[str]) -> list[str]:
-    separate = [after for argument, after in pairwise(arguments) if argument == option]
-    return separate + [argument.partition("=")[2] for argument in arguments if argument.startswith(f"{option}=")]
+def _values(setting: Setting) -> str:
+    if setting.kind is bool:
+        return "{true,false}"
+    return f"{{{','.join(get_args(setting.kind))}}}" if get_origin(setting.kind) is Literal else "VALUE"
+
+
+def _help(setting: Setting) -> str:
+    parts = "" if setting.registry is None else f": {', '.join(setting.registry)}, or your own package.module:name"
+    default = setting.default
+    shown = "" if default in (None, "") else default if isinstance(default, str) else json.dumps(default)
+    return f"{setting.help}{parts}{f' (default: {shown})' if shown else ''}".replace("%", "%%")

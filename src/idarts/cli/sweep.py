@@ -2,11 +2,10 @@
 
 import shlex
 import sys
-from argparse import RawDescriptionHelpFormatter
+from argparse import Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
-from jsonargparse import ArgumentParser, Namespace
-
+from idarts.cli.parser import Parser, one_of
 from idarts.errors import IdartsError, InputError
 from idarts.experiments.engines import NAMES, Engine, local, on_ray, on_slurm
 from idarts.experiments.plan import EXAMPLE, Plan, read_plan
@@ -14,34 +13,38 @@ from idarts.experiments.results import RESULTS
 from idarts.experiments.sweep import LOGS, RETRIES, slots, sweep, threads_each
 
 _ABOUT = f"""\
-FILE is YAML; every combination of spaces, methods, grid and seeds is a search of its own:
+FILE is YAML; every combination of spaces, methods, grid and seeds is one search:
 
 {"".join(f"  {line}" for line in EXAMPLE.splitlines(keepends=True))}
-Further keys: `out`, the folder, and `slurm`, parameters for submitit such as {{timeout_min: 600}}.
-A method's own settings stand above the preset's, and those of the file above both.
+More keys: `out`, the folder, and `slurm`, parameters for submitit such as {{timeout_min: 600}}.
+A method's settings stand above the preset's, and those of the file above both.
 
 Each job has a folder OUT/NAME, a log OUT/{LOGS}/NAME.log, and at the end a row in OUT/{RESULTS}.
-The same command goes on with a sweep that was stopped or killed, and tries failed jobs again.
+The same command resumes a sweep that was stopped or killed, and tries failed jobs again.
 """
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """The file, where to write, and where the jobs run."""
     parser.formatter_class = RawDescriptionHelpFormatter
     parser.epilog = _ABOUT
-    parser.add_argument("file", type=str, metavar="FILE", help="the sweep, as below")
-    parser.add_argument("--out", type=str, help="folder of the sweep (default: the file's `out`, else sweeps/FILE)")
-    parser.add_argument("--engine", type=str, default="local", help=f"where jobs run: {', '.join(NAMES)}")
-    parser.add_argument("--address", type=str, help="Ray's cluster: host:port, auto, or local to start one here")
-    parser.add_argument("--jobs", type=int, help="jobs at a time (default: one a core, or one on a GPU; else all)")
+    parser.add_argument("file", metavar="FILE", help="the sweep, as below")
+    parser.add_argument("--out", help="folder of the sweep (default: the file's `out`, else sweeps/FILE)")
+    parser.add_argument(
+        "--engine", type=one_of("--engine", NAMES), default="local", help=f"where jobs run: {', '.join(NAMES)}"
+    )
+    parser.add_argument("--address", help="Ray's cluster: host:port, auto, or local to start one here")
+    parser.add_argument(
+        "--jobs", type=int, help="jobs at a time (default: one per core, or one on a GPU; with Ray or Slurm all)"
+    )
     threads = "threads of a job (default: its share of the cores, at most OMP_NUM_THREADS; with Ray or Slurm 1)"
     parser.add_argument("--threads", type=int, help=threads)
-    parser.add_argument("--gpus", type=int, default=0, help="GPUs that a job asks Ray or Slurm for")
-    parser.add_argument("--retries", type=int, default=RETRIES, help="how often a job that died is tried again")
+    parser.add_argument("--gpus", type=int, default=0, help="GPUs of a job, with Ray or Slurm")
+    parser.add_argument("--retries", type=int, default=RETRIES, help="how often to retry a job that died")
 
 
 def run(args: Namespace) -> None:
-    """Run what is left of a sweep, and say where its table is, or how to go on."""
+    """Run what is left of a sweep, then print where its table is, or how to resume."""
     _require_sensible(args)
     file = Path(args.file)
     plan = read_plan(file)
@@ -50,30 +53,35 @@ def run(args: Namespace) -> None:
     threads = args.threads or (threads_each(jobs) if args.engine == "local" else 1)
     try:
         failed = sweep(
-            plan, out, _engine(args, plan, out, threads), jobs=jobs, threads=threads, retries=args.retries, tell=_tell
+            plan,
+            out,
+            _engine(args, plan, out, threads),
+            jobs=jobs,
+            threads=threads,
+            retries=args.retries,
+            tell=_print_line,
         )
     except KeyboardInterrupt:
-        print(f"stopped; what is finished is in {out}, and the same command goes on from here:")
+        print(f"stopped; finished jobs are in {out}, and the same command resumes from there:")
         print(f"  {_command(args)}")
         raise
     if failed:
         name, why = next(iter(failed.items()))
         raise IdartsError(
-            f"{len(failed)} of {len(plan.jobs)} jobs failed, first {name} ({why}); {out}/{LOGS} says more, "
+            f"{len(failed)} of {len(plan.jobs)} jobs failed, first {name} ({why}); see {out}/{LOGS}, "
             "and the same command tries them again"
         )
-    print(f"table: {out}/{RESULTS}")
-    print(f"look:  idarts compare {shlex.quote(str(out))}")
+    print(f"table:   {out}/{RESULTS}")
+    print(f"compare: {shlex.join(['idarts', 'compare', str(out)])}")
 
 
 def _require_sensible(args: Namespace) -> None:
-    if args.engine not in NAMES:
-        raise InputError(f"--engine is {args.engine!r}, expected {', '.join(NAMES)}")
     if (args.engine == "ray") != (args.address is not None):
-        raise InputError("--engine ray and --address belong together; --address local starts a cluster here")
+        raise InputError("--engine ray needs --address, and no other engine has one; --address local starts Ray here")
     for name, least in (("jobs", 1), ("threads", 1), ("retries", 0), ("gpus", 0)):
-        if args[name] is not None and args[name] < least:
-            raise InputError(f"--{name} is {args[name]}, expected at least {least}")
+        value = getattr(args, name)
+        if value is not None and value < least:
+            raise InputError(f"--{name} is {value}, expected at least {least}")
     if args.gpus and args.engine == "local":
         raise InputError("--gpus is for Ray and Slurm; here, name a device in the file's settings, such as cuda:1")
 
@@ -87,14 +95,15 @@ def _engine(args: Namespace, plan: Plan, out: Path, threads: int) -> Engine:
 
 
 def _command(args: Namespace) -> str:
-    """The command as it was typed, but for defaults."""
+    """The command as it was typed, without defaults."""
     words = ["idarts", "sweep", args.file]
     usual = {"engine": "local", "gpus": 0, "retries": RETRIES}
     for option in ("out", "engine", "address", "jobs", "threads", "gpus", "retries"):
-        if args[option] != usual.get(option):
-            words += [f"--{option}", str(args[option])]
+        value = getattr(args, option)
+        if value != usual.get(option):
+            words += [f"--{option}", str(value)]
     return shlex.join(words)
 
 
-def _tell(line: str) -> None:
+def _print_line(line: str) -> None:
     print(line, file=sys.stderr, flush=True)

@@ -1,15 +1,15 @@
 """`idarts table`: look up true accuracies. CELL is anything that `idarts.arch.parse` reads, an index or a hash."""
 
 import json
+from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.table import Table as Grid
 
 from idarts.arch.forms import FORMS
-from idarts.cli.actions import add_actions, run_action
+from idarts.cli.parser import Parser, add_action
 from idarts.tables import BENCHMARKS, table
 from idarts.tables.places import FILES, table_file
 
@@ -28,26 +28,47 @@ _LABELS = {
 }
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """An action and what it needs."""
-    add_actions(parser, _ACTIONS)
+def add_arguments(parser: Parser) -> None:
+    """The actions and what each needs."""
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    query = add_action(actions, "query", "Show a cell's true accuracies", _query)
+    _add_benchmark(query)
+    _add_cell(query)
+    query.add_argument("--details", action="store_true", help="also print shorter trainings and costs")
+    query.add_argument("--json", action="store_true", help="print JSON")
+    best = add_action(actions, "best", "List the best cells", _best)
+    _add_benchmark(best)
+    best.add_argument("--dataset", default="cifar10", help="cifar10, cifar100 or imagenet16")
+    best.add_argument("--split", default="test", help="valid or test")
+    best.add_argument("--top", type=int, default=1, metavar="N", help="number of cells")
+    best.add_argument("--json", action="store_true", help="print a JSON list")
+    rank = add_action(actions, "rank", "Show the rank of a cell among all", _rank)
+    _add_benchmark(rank)
+    _add_cell(rank)
+    rank.add_argument("--json", action="store_true", help="print JSON")
+    importing = add_action(actions, "import", "Make a table from a benchmark's official file", _import)
+    importing.add_argument("file", metavar="FILE", help=FILES)
+    importing.add_argument("--tables", metavar="DIR", help="folder to write to instead of the user's cache")
 
 
 def run(args: Namespace) -> None:
     """Run the chosen action."""
-    run_action(args, _ACTIONS)
+    args.run_action(args)
 
 
-def _add_query(parser: ArgumentParser) -> None:
-    _add_benchmark(parser)
-    _add_cell(parser)
-    parser.add_argument("--details", action="store_true", help="shorter trainings and costs, too")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+def _add_benchmark(parser: Parser) -> None:
+    parser.add_argument("benchmark", metavar="BENCHMARK", help=f"one of {', '.join(BENCHMARKS)}")
+    parser.add_argument("--tables", metavar="DIR", help="folder of the tables (default: IDARTS_TABLES, then the cache)")
+
+
+def _add_cell(parser: Parser) -> None:
+    extra = "a NAS-Bench-201 index or a NAS-Bench-101 hash"
+    parser.add_argument("cell", metavar="CELL", help=f"{FORMS}; also {extra}")
 
 
 def _query(args: Namespace) -> None:
-    found = table(args.benchmark, args.tables)
-    answer = found.details(args.cell) if args.details else found.query(args.cell)
+    benchmark = table(args.benchmark, args.tables)
+    answer = benchmark.details(args.cell) if args.details else benchmark.query(args.cell)
     if args.json:
         print(json.dumps(answer))
         return
@@ -56,7 +77,7 @@ def _query(args: Namespace) -> None:
     for key, value in answer.items():
         if key == "epochs":
             grids.update({f"{epochs} epochs": measured for epochs, measured in value.items()})
-        elif key in found.splits:
+        elif key in benchmark.splits:
             grids[key] = value
         else:
             console.print(f"{_LABELS.get(key, key)}: {value if key == 'index' else _shown(value)}")
@@ -64,17 +85,9 @@ def _query(args: Namespace) -> None:
         console.print(_grid(grids))
 
 
-def _add_best(parser: ArgumentParser) -> None:
-    _add_benchmark(parser)
-    parser.add_argument("--dataset", type=str, default="cifar10", help="cifar10, cifar100 or imagenet16")
-    parser.add_argument("--split", type=str, default="test", help="valid or test")
-    parser.add_argument("--top", type=int, default=1, help="how many")
-    parser.add_argument("--json", action="store_true", help="print a JSON list")
-
-
 def _best(args: Namespace) -> None:
-    found = table(args.benchmark, args.tables)
-    answers = found.top(args.top, args.dataset, args.split)
+    benchmark = table(args.benchmark, args.tables)
+    answers = benchmark.top(args.top, args.dataset, args.split)
     if args.json:
         print(json.dumps(answers))
         return
@@ -85,18 +98,12 @@ def _best(args: Namespace) -> None:
         console.print(f"{place:>3}  {accuracy:.3f} %  {_name(answer)}")
 
 
-def _add_rank(parser: ArgumentParser) -> None:
-    _add_benchmark(parser)
-    _add_cell(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
 def _rank(args: Namespace) -> None:
-    found = table(args.benchmark, args.tables)
-    answer = found.query(args.cell)
+    benchmark = table(args.benchmark, args.tables)
+    answer = benchmark.query(args.cell)
     ranks = {
-        dataset: {split: found.rank(args.cell, dataset, split)._asdict() for split in splits}
-        for dataset, splits in found.splits.items()
+        dataset: {split: benchmark.rank(args.cell, dataset, split)._asdict() for split in splits}
+        for dataset, splits in benchmark.splits.items()
     }
     if args.json:
         names = {key: answer[key] for key in ("index", "hash", "architecture") if key in answer}
@@ -105,11 +112,6 @@ def _rank(args: Namespace) -> None:
     console = _console()
     console.print(_name(answer))
     console.print(_grid({name: {f"by {split}": _of(rank) for split, rank in by.items()} for name, by in ranks.items()}))
-
-
-def _add_import(parser: ArgumentParser) -> None:
-    parser.add_argument("file", type=str, metavar="FILE", help=FILES)
-    parser.add_argument("--tables", type=str, metavar="DIR", help="folder to write to instead of the user's cache")
 
 
 def _import(args: Namespace) -> None:
@@ -127,16 +129,6 @@ def _import(args: Namespace) -> None:
     used = table_file(written.stem, args.tables)
     if used != written:
         print(f"but look-ups use {used}, which comes first; name the new one's folder with --tables or IDARTS_TABLES")
-
-
-def _add_benchmark(parser: ArgumentParser) -> None:
-    parser.add_argument("benchmark", type=str, metavar="BENCHMARK", help=f"one of {', '.join(BENCHMARKS)}")
-    parser.add_argument("--tables", type=str, metavar="DIR", help="folder with tables (else IDARTS_TABLES, the cache)")
-
-
-def _add_cell(parser: ArgumentParser) -> None:
-    own = "a NAS-Bench-201 index or a NAS-Bench-101 hash"
-    parser.add_argument("cell", type=str, metavar="CELL", help=f"{FORMS}; also {own}")
 
 
 def _console() -> Console:
@@ -170,12 +162,3 @@ def _name(answer: Mapping[str, Any]) -> str:
 
 def _of(rank: Mapping[str, int]) -> str:
     return f"{rank['place']:,} of {rank['of']:,}"
-
-
-# action → (one line of help, declares its arguments, does it)
-_ACTIONS = {
-    "query": ("Show a cell's true accuracies", _add_query, _query),
-    "best": ("List the best cells", _add_best, _best),
-    "rank": ("Say where a cell stands among all", _add_rank, _rank),
-    "import": ("Make a table of a benchmark's official file", _add_import, _import),
-}
