@@ -4,6 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 BENCH  := .venv-bench
+# All extras, and the tools of a developer.
 EXTRAS := dev
 
 .PHONY: demo test check bench format clean
