@@ -170,8 +170,8 @@ def test_the_batched_transforms_equal_those_of_single_images(height, width, chan
     generator = torch.Generator().manual_seed(seed)
     pixels = torch.randint(0, 256, (7, height, width, channels), dtype=torch.uint8, generator=generator)
     draws = draw(augment, 7, height, width, generator)
-    found = render(pixels, augment, draws, torch.ones(channels), torch.zeros(channels))
-    assert torch.equal(found, one_by_one(pixels, augment, draws))
+    rendered = render(pixels, augment, draws, torch.ones(channels), torch.zeros(channels))
+    assert torch.equal(rendered, one_by_one(pixels, augment, draws))
 
 
 def test_every_image_has_a_crop_of_its_own_and_all_crops_occur():

@@ -68,9 +68,9 @@ def test_cifar100(tmp_path, write):
 
 def test_the_pickles_written_here_are_what_python_2_wrote():
     content = {"data": files.pixels(2, 12), "labels": [3, 200], "name": "x"}
-    found = pickle.loads(files.python2_pickle(content), encoding="bytes")
-    assert np.array_equal(found[b"data"], content["data"])
-    assert (found[b"labels"], found[b"name"]) == ([3, 200], b"x")
+    restored = pickle.loads(files.python2_pickle(content), encoding="bytes")
+    assert np.array_equal(restored[b"data"], content["data"])
+    assert (restored[b"labels"], restored[b"name"]) == ([3, 200], b"x")
 
 
 def test_python_3_pickles_of_batches_are_read_too(tmp_path):

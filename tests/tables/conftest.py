@@ -163,10 +163,10 @@ def tfrecord(contents):
 
 
 def varint(value):
-    found = b""
+    encoded = b""
     while value > 0x7F:
-        found, value = found + bytes([value & 0x7F | 0x80]), value >> 7
-    return found + bytes([value])
+        encoded, value = encoded + bytes([value & 0x7F | 0x80]), value >> 7
+    return encoded + bytes([value])
 
 
 def training(fingerprint, epochs, matrix, ops, params, final):

@@ -60,14 +60,14 @@ def module(tmp_path, monkeypatch, own):
 
 
 def test_an_object_with_query_is_a_table(own):
-    found = find("any space", Skips())
-    assert isinstance(found, Table)
-    assert found.query(cell(7)) == Skips().query(cell(7))
-    assert [found.accuracy(cell(index)) for index in range(50)] == [skips(index) for index in range(50)]
+    opened = find("any space", Skips())
+    assert isinstance(opened, Table)
+    assert opened.query(cell(7)) == Skips().query(cell(7))
+    assert [opened.accuracy(cell(index)) for index in range(50)] == [skips(index) for index in range(50)]
     with pytest.raises(InputError, match="the table any space has no valid accuracy on cifar10"):
-        found.accuracy(cell(7), split="valid")
+        opened.accuracy(cell(7), split="valid")
     with pytest.raises(InputError, match="has no test accuracy on svhn"):
-        found.accuracy(cell(7), "svhn")
+        opened.accuracy(cell(7), "svhn")
 
 
 def test_its_own_accuracy_is_used():

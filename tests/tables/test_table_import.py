@@ -1,4 +1,4 @@
-"""Importers and small files in the official formats; what is malicious, cut off or damaged leaves nothing behind."""
+"""Imports of small files in the official formats. Malicious, cut-off and damaged files leave no table."""
 
 import bz2
 import pickle
@@ -23,9 +23,9 @@ CALLED = {"cifar10": "cifar10", "cifar100": "cifar100", "imagenet16": "ImageNet1
 partial = pytest.mark.filterwarnings("ignore:.*; the others stay unknown")
 
 
-def check_201(found, official, seeds=(777, 888)):
+def check_201(opened, official, seeds=(777, 888)):
     for index in INDICES:
-        answer = found.details(index)
+        answer = opened.details(index)
         assert answer["runs"] == len(seeds)
         for dataset, called in CALLED.items():
             valid = ("cifar10-valid" if dataset == "cifar10" else called, "x-valid")
@@ -38,19 +38,19 @@ def check_201(found, official, seeds=(777, 888)):
             assert answer[dataset]["latency"] == pytest.approx(0.02)
             assert answer[dataset]["train_time"] == pytest.approx(200 * (2.5 + np.mean(seeds) / 1000))
     with pytest.raises(InputError, match="has no values for index 1; import the whole benchmark"):
-        found.query(1)
-    assert found.rank(0).of == len(INDICES)
-    assert len(found.top(10)) == len(INDICES)
+        opened.query(1)
+    assert opened.rank(0).of == len(INDICES)
+    assert len(opened.top(10)) == len(INDICES)
 
 
 def test_nats_folder(official, tmp_path, own_cache):
     folder = official.nats_folder(tmp_path / "NATS-tss-v1_0-3ffb9-simple", INDICES)
-    told = []
+    reports = []
     with pytest.warns(UserWarning, match="holds 3 of 15625 cells"):
-        written = import_table(folder, progress=lambda done, total: told.append((done, total)))
+        written = import_table(folder, progress=lambda done, total: reports.append((done, total)))
     assert written == own_cache.folder / "nas-bench-201.npz"
-    assert told[0] == (1, 15625)
-    assert told[-1] == (15625, 15625)
+    assert reports[0] == (1, 15625)
+    assert reports[-1] == (15625, 15625)
     check_201(table("nas-bench-201"), official)
 
 
@@ -59,9 +59,9 @@ def test_nats_folder(official, tmp_path, own_cache):
 def test_pth_as_old_and_new_torch_write_it(official, tmp_path, zipped):
     file = official.pth(tmp_path / "NAS-Bench-201-v1_1-096897.pth", INDICES, zipped)
     assert zipfile.is_zipfile(file) == zipped
-    told = []
-    import_table(file, tmp_path / "tables", progress=lambda done, total: told.append((done, total)))
-    assert 0 < told[-1][0] <= told[-1][1]
+    reports = []
+    import_table(file, tmp_path / "tables", progress=lambda done, total: reports.append((done, total)))
+    assert 0 < reports[-1][0] <= reports[-1][1]
     check_201(table("nas-bench-201", tmp_path / "tables"), official)
 
 
@@ -85,16 +85,16 @@ def test_weights_in_a_file_are_passed_over(official, tmp_path):
 
 def cells_101():
     """Matrices, operations and fingerprints: cells of 1Shot1 among them."""
-    draw, found = random.Random(3), {}
+    draw, cells = random.Random(3), {}
     for variant in ("S1", "S2", "S3"):
         choices = list(nas_bench_1shot1.parent_choices(variant))
         for _ in range(8):
             parents = draw.choice(choices)
             ops = draw.choices(nas_bench_101.OPS, k=len(parents) - 1)
             cell = nas_bench_1shot1.to_nas_bench_101(nas_bench_1shot1.from_choices(variant, ops, parents))
-            found[nas_bench_101.fingerprint(cell)] = nas_bench_101.to_matrix(cell)
+            cells[nas_bench_101.fingerprint(cell)] = nas_bench_101.to_matrix(cell)
     straight = nas_bench_101.from_matrix([[0, 1, 0], [0, 0, 1], [0, 0, 0]], ["maxpool3x3"])
-    return found | {nas_bench_101.fingerprint(straight): nas_bench_101.to_matrix(straight)}
+    return cells | {nas_bench_101.fingerprint(straight): nas_bench_101.to_matrix(straight)}
 
 
 def trainings(official, lengths=(108,)):
@@ -116,9 +116,9 @@ def test_tfrecord(official, tmp_path, name, lengths):
     file.write_bytes(official.tfrecord(records))
     with pytest.warns(UserWarning, match=f"holds {len(cells_101())} of 423624 cells"):
         import_table(file)
-    found = table("nas-bench-101")
+    opened = table("nas-bench-101")
     for key, (matrix, ops) in cells_101().items():
-        answer = found.details({"matrix": matrix, "ops": ops})
+        answer = opened.details({"matrix": matrix, "ops": ops})
         assert (answer["hash"], answer["params"]) == (key, 8_555_530 + len(ops))
         assert parse(answer["architecture"]) == nas_bench_101.from_matrix(matrix, ops)
         assert list(answer["epochs"]) == [str(length) for length in lengths]
@@ -127,7 +127,7 @@ def test_tfrecord(official, tmp_path, name, lengths):
             assert values == pytest.approx(means[key, length] * (1, 100, 100, 100), rel=1e-5)
         assert [answer["valid"], answer["test"]] == pytest.approx(100 * means[key, 108][2:], rel=1e-5)
     best = max(cells_101(), key=lambda key: means[key, 108][2])
-    assert found.best(split="valid")["hash"] == best
+    assert opened.best(split="valid")["hash"] == best
     inside = {key for key, (_, ops) in cells_101().items() if ops != ["input", "maxpool3x3", "output"]}
     assert {answer["hash"] for answer in table("nas-bench-1shot1").top(99)} == inside
 
@@ -191,16 +191,16 @@ def parquet(tmp_path):
 
 
 def test_parquet_of_some_cells(parquet, tmp_path):
-    """The matrices come back, and what is not there is told."""
+    """The matrices come back, and missing cells are reported."""
     columns = columns_101()
     columns["test_acc_108ep_mean"][0] = None
     with pytest.warns(
         UserWarning, match=f"a.parquet holds {len(cells_101())} of 423624 cells; the others stay unknown"
     ):
         import_table(parquet(columns), tmp_path / "t")
-    found = table("nas-bench-101", tmp_path / "t")
+    opened = table("nas-bench-101", tmp_path / "t")
     for place, (key, (matrix, ops)) in enumerate(cells_101().items()):
-        answer = found.query({"matrix": matrix, "ops": ops})
+        answer = opened.query({"matrix": matrix, "ops": ops})
         assert (answer["hash"], answer["params"]) == (key, 8_555_530 + place)
         assert answer["test"] == (pytest.approx(90 + place / 10, rel=1e-6) if place else None)
     columns = columns_201()
@@ -433,7 +433,7 @@ def test_a_failed_import_leaves_the_earlier_table(official, tmp_path):
 
 
 @partial
-def test_a_damaged_table_is_said(official, tmp_path):
+def test_a_damaged_table_is_reported(official, tmp_path):
     written = import_table(official.nats_folder(tmp_path / "folder", INDICES), tmp_path / "tables")
     good = written.read_bytes()
     written.write_bytes(good[: len(good) // 2])
@@ -452,7 +452,7 @@ def test_a_damaged_table_is_said(official, tmp_path):
 
 
 @partial
-def test_columns_that_do_not_fit_are_said_on_opening(official, tmp_path):
+def test_columns_that_do_not_fit_are_reported_on_opening(official, tmp_path):
     written = import_table(official.nats_folder(tmp_path / "folder", INDICES), tmp_path / "tables")
     with np.load(written) as archive:
         columns = dict(archive)

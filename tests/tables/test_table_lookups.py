@@ -1,4 +1,4 @@
-"""The real tables: every cell of NAS-Bench-201, samples of the others, ranks, places, a cold process."""
+"""The real tables: every cell of NAS-Bench-201, samples of the others, ranks, folders, a cold process."""
 
 import json
 import os
@@ -28,49 +28,49 @@ def single(value):
 
 
 def test_every_cell_of_201_by_index_and_by_string(real):
-    found = real.table("nas-bench-201")
+    opened = real.table("nas-bench-201")
     columns = real.columns(201, "arch_str", *(f"{dataset}_{split}_200ep_mean" for dataset, split in SPLITS))
-    answers = [found.query(index) for index in range(15625)]
+    answers = [opened.query(index) for index in range(15625)]
     assert [answer["index"] for answer in answers] == list(range(15625))
     assert [answer["architecture"] for answer in answers] == columns["arch_str"]
-    assert [found.row(text) for text in columns["arch_str"]] == list(range(15625))
+    assert [opened.row(text) for text in columns["arch_str"]] == list(range(15625))
     for dataset, split in SPLITS:
         values = np.array([answer[dataset][split] for answer in answers])
         assert np.abs(values - columns[f"{dataset}_{split}_200ep_mean"]).max() < 1e-5
 
 
 def test_known_values_of_201(real):
-    found = real.table("nas-bench-201")
-    best = [round(found.best(dataset, split)[dataset][split], 3) for dataset, split in SPLITS]
+    opened = real.table("nas-bench-201")
+    best = [round(opened.best(dataset, split)[dataset][split], 3) for dataset, split in SPLITS]
     assert best == [91.607, 94.373, 73.493, 73.513, 46.733, 47.311]
-    skip = found.query(ALL_SKIP)
+    skip = opened.query(ALL_SKIP)
     values = [round(skip[dataset][split], 3) for dataset, split in SPLITS]
     assert values == [39.769, 54.297, 15.033, 15.607, 16.433, 16.322]
 
 
 def test_details_of_201(real):
-    found, index = real.table("nas-bench-201"), 4321
+    opened, index = real.table("nas-bench-201"), 4321
     names = {"valid_12": "valid_12ep", "test_12": "test_12ep", "params": "params", "flops": "flops"}
     names |= {"latency": "latency_s", "train_time": "train_time_200ep_s"}
-    details = found.details(index)
+    details = opened.details(index)
     for dataset in DATASETS:
         stored = real.columns(201, *(f"{dataset}_{name}" for name in names.values()))
         expected = {name: single(stored[f"{dataset}_{column}"][index]) for name, column in names.items()}
-        assert details[dataset] == found.query(index)[dataset] | expected
+        assert details[dataset] == opened.query(index)[dataset] | expected
     assert details["runs"] == real.columns(201, "n_runs_200ep")["n_runs_200ep"][index]
 
 
 def test_every_form_finds_the_same_row(real, tmp_path):
-    found, text = real.table("nas-bench-201"), nas_bench_201.to_string(nas_bench_201.from_index(1462))
+    opened, text = real.table("nas-bench-201"), nas_bench_201.to_string(nas_bench_201.from_index(1462))
     file = tmp_path / "cell.json"
     file.write_text(to_json(parse(text)))
     indices = [1462, np.int64(1462), "1462", "nas-bench-201:1462"]
     forms = [*indices, text, "NB201_all_conv3x3", parse(text), file, str(file), json.loads(file.read_text())]
-    assert {found.row(form) for form in forms} == {1462}
+    assert {opened.row(form) for form in forms} == {1462}
 
 
 @pytest.mark.parametrize("wrong", [15625, "15625", -1, True, "DARTS_V2", "no such cell", 1.5, None])
-def test_what_is_no_cell_of_201_is_said_in_one_line(real, wrong):
+def test_other_inputs_than_cells_of_201_are_refused_in_one_line(real, wrong):
     with pytest.raises(InputError) as caught:
         real.table("nas-bench-201").query(wrong)
     assert "\n" not in str(caught.value)
@@ -78,36 +78,36 @@ def test_what_is_no_cell_of_201_is_said_in_one_line(real, wrong):
 
 @pytest.mark.parametrize(("dataset", "split"), SPLITS)
 def test_rank_and_top_of_201_against_a_sort(real, dataset, split):
-    found = real.table("nas-bench-201")
+    opened = real.table("nas-bench-201")
     name = f"{dataset}_{split}_200ep_mean"
     values = np.array(real.columns(201, name)[name], np.float32)
     for index in (0, 77, 15624, int(values.argmax()), int(values.argmin())):
-        assert found.rank(index, dataset, split) == (1 + int((values > values[index]).sum()), len(values))
-    best = [answer["index"] for answer in found.top(20, dataset, split)]
+        assert opened.rank(index, dataset, split) == (1 + int((values > values[index]).sum()), len(values))
+    best = [answer["index"] for answer in opened.top(20, dataset, split)]
     assert values[best].tolist() == np.sort(values)[::-1][:20].tolist()
 
 
 def test_sampled_cells_of_101_by_hash_and_by_matrix(real):
-    found = real.table("nas-bench-101")
+    opened = real.table("nas-bench-101")
     columns = real.columns(101, "hash", "params", "test_acc_108ep_mean")
     for row in random.Random(0).sample(range(len(columns["hash"])), 400):
         expected = columns["hash"][row].hex()
-        answer = found.query(expected)
+        answer = opened.query(expected)
         assert nas_bench_101.fingerprint(parse(answer["architecture"])) == expected
-        assert found.query(answer["architecture"]) == answer
+        assert opened.query(answer["architecture"]) == answer
         assert answer["hash"] == expected
         assert answer["test"] == single(100 * columns["test_acc_108ep_mean"][row])
         assert (answer["params"], answer["valid"]) == (columns["params"][row], None)
 
 
 def test_known_values_of_101(real):
-    found = real.table("nas-bench-101")
-    best = found.best()
+    opened = real.table("nas-bench-101")
+    best = opened.best()
     assert round(best["test"], 4) == 94.3176
-    assert found.rank(best["architecture"]) == (1, 423624)
-    assert found.accuracy(best["hash"]) == best["test"]
+    assert opened.rank(best["architecture"]) == (1, 423624)
+    assert opened.accuracy(best["hash"]) == best["test"]
     with pytest.raises(InputError, match="no split 'valid' of cifar10, expected test"):
-        found.best(split="valid")
+        opened.best(split="valid")
 
 
 def test_1shot1_spaces_by_shape_are_the_stored_ones_in_all_rows(real):
@@ -124,16 +124,16 @@ def test_1shot1_cells_are_found_and_ranked_in_their_space(real, variant):
     inside = np.array(columns[f"in_1shot1_ss{number}"])
     values = np.array(columns["test_acc_108ep_mean"], np.float32)
     rows = {key.hex(): row for row, key in enumerate(columns["hash"])}
-    found = real.table(f"nas-bench-1shot1-{variant.lower()}")
+    opened = real.table(f"nas-bench-1shot1-{variant.lower()}")
     for seed in range(10):
         architecture = _cell(variant, seed)
-        answer = found.query(architecture)
+        answer = opened.query(architecture)
         assert variant in answer["in_1shot1"]
         row = rows[nas_bench_101.fingerprint(nas_bench_1shot1.to_nas_bench_101(architecture))]
         assert answer["test"] == single(100 * float(values[row]))
-        assert found.rank(architecture) == (1 + int((values[inside] > values[row]).sum()), int(inside.sum()))
+        assert opened.rank(architecture) == (1 + int((values[inside] > values[row]).sum()), int(inside.sum()))
         assert real.table("nas-bench-1shot1").query(from_json(to_json(architecture))) == answer
-    assert found.best()["test"] == single(100 * float(values[inside].max()))
+    assert opened.best()["test"] == single(100 * float(values[inside].max()))
 
 
 def test_a_cell_outside_of_the_view_is_refused(real):
@@ -170,11 +170,11 @@ def test_the_first_query_of_a_cold_process_is_quick_and_small(real, benchmark, c
 
 
 def test_a_warm_query_takes_no_time(real):
-    found, architecture = real.table("nas-bench-201"), parse(ALL_SKIP)
-    found.query(architecture)
+    opened, architecture = real.table("nas-bench-201"), parse(ALL_SKIP)
+    opened.query(architecture)
     before = time.process_time()
     for _ in range(100):
-        found.query(architecture)
+        opened.query(architecture)
     assert time.process_time() - before < 0.1  # a millisecond each
 
 
