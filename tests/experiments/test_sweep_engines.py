@@ -100,7 +100,7 @@ def digits(tmp_path_factory):
 )
 def test_a_sweep_with_workers_killed_at_random(engine, seeds, digits, tmp_path, monkeypatch, capsys):
     """All jobs are done, each once and every round of it once; every kill is told, and nothing else."""
-    monkeypatch.setattr("idarts.cli.sweep.on_slurm", partial(on_slurm, cluster="local"))
+    monkeypatch.setattr("idarts.cli.jobs.on_slurm", partial(on_slurm, cluster="local"))
     file, out = tmp_path / "tiny.yaml", tmp_path / "out"
     tiny = {"settings": SETTINGS | {"data": digits}, "seeds": seeds, "slurm": {"timeout_min": 5}}
     file.write_text(json.dumps({"preset": "smoke", "methods": METHODS, **tiny}))

@@ -1,83 +1,65 @@
-"""`idarts reproduce`: the paper's tables and figures as commands."""
+"""`idarts reproduce`: the paper's tables and figures as commands, and experiments of a user's own."""
 
-import shlex
-import sys
-from dataclasses import asdict, replace
-from functools import partial
+from argparse import RawDescriptionHelpFormatter
 from pathlib import Path
+from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
-from idarts.cli.progress import Progress
-from idarts.errors import IdartsError, InputError
-from idarts.experiments.engines import Call, local
-from idarts.experiments.frame import PRESETS
-from idarts.experiments.job import Outcome, work
-from idarts.experiments.paper import EXPERIMENTS, Request, reproduce
-from idarts.experiments.paper.table_1 import METHODS
-from idarts.experiments.sweep import terminated_as_interrupted, threads_each
-from idarts.searching.run import RunConfig
-from idarts.searching.run import run as run_search
+from idarts.cli.jobs import add_job_options, explained_stop, job_options
+from idarts.errors import InputError
+from idarts.experiments import EXPERIMENTS, Experiment, Request, run_experiment
+from idarts.experiments.experiment import PRESETS
 
-_NO_SEARCH = "table-hypergradients"
+_DEFAULTS = {"preset": "cpu", "seeds": "3", "out": None, "tables": None, "methods": None, "equal_cost": False}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """One sub-command for each experiment."""
-    experiments = parser.add_subcommands(dest="experiment", required=True)
-    for name, experiment in EXPERIMENTS.items():
-        subparser = ArgumentParser(description=experiment.summary, exit_on_error=False, allow_abbrev=False)
-        experiments.add_subcommand(name, subparser, help=experiment.summary)
-        _add_options(subparser, name)
-
-
-def _add_options(parser: ArgumentParser, name: str) -> None:
+    """The experiment, its size, and where the jobs run."""
+    width = max(map(len, EXPERIMENTS)) + 2
+    parser.formatter_class = RawDescriptionHelpFormatter
+    parser.epilog = "experiments:\n" + "".join(f"  {name:{width}}{EXPERIMENTS[name].summary}\n" for name in EXPERIMENTS)
+    own = "an experiment of the list below, or your own as package.module:name"
+    parser.add_argument("experiment", type=str, metavar="EXPERIMENT", help=own)
     parser.add_argument("--preset", type=str, default="cpu", help=f"size: {', '.join(PRESETS)} (default: cpu)")
     seeds = "how many seeds (3: seeds 1, 2 and 3), or a list of them (4,5,6; one alone: 4,) (default: 3)"
     parser.add_argument("--seeds", type=str, default="3", help=seeds)
-    parser.add_argument("--out", type=str, help=f"folder of the results (default: reproduce/{name}-PRESET)")
-    if name == _NO_SEARCH:
-        return
+    parser.add_argument("--out", type=str, help="folder of the results (default: reproduce/EXPERIMENT-PRESET)")
     parser.add_argument("--tables", type=str, help="folder of the benchmark tables (default: IDARTS_TABLES, the cache)")
-    parser.add_argument("--jobs", type=int, default=1, help="searches at a time, each in a process of its own")
-    if name == "table-1":
-        parser.add_argument("--methods", type=str, help=f"rows, separated by commas (default: {','.join(METHODS)})")
-        equal = "end the rounds of every search after as many gradient evaluations as those of iDARTS take"
-        parser.add_argument("--equal_cost", action="store_true", help=equal)
+    parser.add_argument("--methods", type=str, help="rows of table-1, separated by commas (default: all)")
+    equal = "table-1: end the rounds of every search after as many gradient evaluations as those of iDARTS take"
+    parser.add_argument("--equal_cost", action="store_true", help=equal)
+    add_job_options(parser, "here, or local if --jobs is more than 1", "1")
 
 
 def run(args: Namespace) -> None:
-    """Run what is left of an experiment, and say where its page is, or how to go on."""
-    name, options = args.experiment, args[args.experiment]
-    jobs = options.get("jobs", 1)
-    if jobs < 1:
-        raise InputError(f"--jobs is {jobs}, expected at least 1")
-    tables, methods = options.get("tables"), options.get("methods")
-    out = Path(options.out or f"reproduce/{name}-{options.preset}")
+    """Run the jobs of an experiment that are not done, and print where its page is, or how to continue."""
+    experiment = _experiment(args.experiment)
+    for option in ("tables", "methods", "equal_cost"):
+        if getattr(args, option) != _DEFAULTS[option] and option not in experiment.uses:
+            raise InputError(f"{experiment.name} does not use --{option.replace('_', '-')}; remove it")
     request = Request(
-        out=out,
-        preset=options.preset,
-        seeds=seeds(options.seeds),
-        tables=Path(tables) if tables else None,
-        methods=tuple(name.strip() for name in methods.split(",")) if methods else None,
-        equal_cost=options.get("equal_cost", False),
-        search=_search_here,
-        parallel=jobs,
+        out=Path(args.out or f"reproduce/{experiment.name}-{args.preset}"),
+        preset=args.preset,
+        seeds=seeds(args.seeds),
+        tables=Path(args.tables) if args.tables else None,
+        methods=tuple(name.strip() for name in args.methods.split(",")) if args.methods else None,
+        equal_cost=args.equal_cost,
     )
-    try:
-        with terminated_as_interrupted(), local() as call:
-            if jobs > 1:
-                request = replace(request, search=partial(_search_there, call, threads_each(jobs)))
-            page = reproduce(name, request, lambda line: print(line, file=sys.stderr, flush=True))
-    except KeyboardInterrupt:
-        print(f"stopped; what is finished is in {out}, and the same command goes on from here:")
-        print(f"  {_command(name, options)}")
-        raise
-    print(page)
+    engine, options = job_options(args, "local" if (args.jobs or 1) > 1 else "here", request.out)
+    with explained_stop(request.out, ["reproduce", args.experiment], args, _DEFAULTS):
+        print(run_experiment(experiment, request, engine, **options))
+
+
+def _experiment(name: str) -> Experiment:
+    experiment: Any = EXPERIMENTS[EXPERIMENTS.load(name) if ":" in name else name]
+    if not isinstance(experiment, Experiment):
+        raise InputError(f"{name} is a {type(experiment).__name__}, expected an idarts.experiments.Experiment")
+    return experiment
 
 
 def seeds(text: str) -> tuple[int, ...]:
-    """The seeds that a person asked for.
+    """The seeds that an option names.
 
     >>> seeds("3"), seeds("4,7"), seeds("4,")
     ((1, 2, 3), (4, 7), (4,))
@@ -88,29 +70,3 @@ def seeds(text: str) -> tuple[int, ...]:
     if "," in text:
         return tuple(map(int, parts))
     return tuple(range(1, int(text) + 1))
-
-
-def _command(name: str, options: Namespace) -> str:
-    """The command as it was typed, but for defaults."""
-    words = ["idarts", "reproduce", name]
-    for option, value in vars(options).items():
-        if value is True:
-            words.append(f"--{option.replace('_', '-')}")
-        elif value not in (None, False, 1):
-            words += [f"--{option.replace('_', '-')}", str(value)]
-    return shlex.join(words)
-
-
-def _search_here(settings: RunConfig, folder: Path, resume: bool) -> None:
-    with Progress() as progress:
-        run_search(settings, folder, resume=resume, watch=progress, tell=progress.tell)
-
-
-def _search_there(call: Call, threads: int, settings: RunConfig, folder: Path, _: bool) -> None:
-    """A search in a process of its own, which goes on with what it finds in the folder, and ends with us."""
-    log = folder.parent / f"{folder.name}.log"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    paths = {"folder": str(folder.resolve()), "log": str(log.resolve())}
-    outcome: Outcome = call(work, {**paths, "settings": asdict(settings), "threads": threads})
-    if outcome.failure:
-        raise IdartsError(f"{outcome.failure}; {log} says more")

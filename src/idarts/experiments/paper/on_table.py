@@ -1,7 +1,7 @@
-"""Baselines that only ask the table: random search and regularised evolution (Real et al. 2019) on NAS-Bench-201.
+"""Baselines that only query the table: random search and regularised evolution (Real et al. 2019) on NAS-Bench-201.
 
-As the benchmark's authors do it: every question costs the time that training for 12 epochs would, the validation
-accuracy after these decides, and the search ends when 12,000 such seconds are over.
+They follow the benchmark's authors: a query costs the time that training for 12 epochs takes, the validation accuracy
+after these epochs decides, and the search ends after 12,000 such seconds.
 """
 
 from collections import deque
@@ -18,12 +18,31 @@ SECONDS = 12_000.0
 EPOCHS, ALL_EPOCHS = 12, 200
 POPULATION, TOURNAMENT = 10, 3
 
-Look = Callable[[Architecture], tuple[float, float]]  # validation accuracy, and what it cost
+Look = Callable[[Architecture], tuple[float, float]]  # validation accuracy, and its cost
+
+
+def sampled(random: Random) -> Architecture:
+    """A random cell."""
+    return sample(nas_bench_201.SPACE, random)
+
+
+def mutated(architecture: Architecture, random: Random) -> Architecture:
+    """The same cell with another operation on one edge.
+
+    >>> cell = nas_bench_201.from_index(0)
+    >>> changed = mutated(cell, Random(0))
+    >>> sum(a != b for a, b in zip(nas_bench_201.to_ops(cell), nas_bench_201.to_ops(changed)))
+    1
+    """
+    ops = list(nas_bench_201.to_ops(architecture))
+    edge = random.randrange(len(ops))
+    ops[edge] = random.choice([op for op in NAS_BENCH_201_OPS if op != ops[edge]])
+    return nas_bench_201.from_ops(ops)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One question to the table."""
+    """One query to the table."""
 
     architecture: Architecture
     valid: float
@@ -31,13 +50,13 @@ class Trial:
 
 
 def looking(table: Table, dataset: str = "cifar10") -> Look:
-    """Short trainings where the table has them, else full ones."""
+    """Short trainings where the table has them, else whole ones."""
 
     def look(architecture: Architecture) -> tuple[float, float]:
-        found = table.details(architecture)[dataset]
-        valid, seconds = found["valid_12"], found["train_time"]
+        facts = table.details(architecture)[dataset]
+        valid, seconds = facts["valid_12"], facts["train_time"]
         if valid is None:
-            return found["valid"], seconds
+            return facts["valid"], seconds
         return valid, seconds * EPOCHS / ALL_EPOCHS
 
     return look
@@ -53,7 +72,7 @@ def random_search(look: Look, random: Random, budget: float) -> list[Trial]:
 
 
 def regularised_evolution(look: Look, random: Random, budget: float) -> list[Trial]:
-    """The best of a few parents drawn from the population has a child with one other operation; the oldest dies.
+    """The best of a few random parents has a child with one other operation, which replaces the oldest cell.
 
     >>> trials = regularised_evolution(lambda cell: (cell.cell.edges[0].op == "none", 1.0), Random(0), 60.0)
     >>> len(trials), best(trials).architecture.cell.edges[0].op
@@ -63,26 +82,12 @@ def regularised_evolution(look: Look, random: Random, budget: float) -> list[Tri
 
 
 def best(trials: list[Trial]) -> Trial:
-    """What the search would name at its end."""
+    """The result of the search."""
     return max(trials, key=lambda trial: trial.valid)
 
 
-def mutated(architecture: Architecture, random: Random) -> Architecture:
-    """Another operation on one edge.
-
-    >>> cell = nas_bench_201.from_index(0)
-    >>> changed = mutated(cell, Random(0))
-    >>> sum(a != b for a, b in zip(nas_bench_201.to_ops(cell), nas_bench_201.to_ops(changed)))
-    1
-    """
-    ops = list(nas_bench_201.to_ops(architecture))
-    edge = random.randrange(len(ops))
-    ops[edge] = random.choice([op for op in NAS_BENCH_201_OPS if op != ops[edge]])
-    return nas_bench_201.from_ops(ops)
-
-
 def _within(budget: float, trials: Iterator[Trial]) -> list[Trial]:
-    """Those that end in time: a training that the end cuts short tells nothing. The first is always there."""
+    """The trials that end in time: a training that is cut short gives no accuracy. The first trial always counts."""
     kept = [next(trials)]
     spent = kept[0].cost
     for trial in trials:
@@ -99,14 +104,14 @@ def _trial(look: Look, architecture: Architecture) -> Trial:
 
 def _draw(look: Look, random: Random) -> Iterator[Trial]:
     while True:
-        yield _trial(look, sample(nas_bench_201.SPACE, random))
+        yield _trial(look, sampled(random))
 
 
 def _evolve(look: Look, random: Random) -> Iterator[Trial]:
     population: deque[Trial] = deque(maxlen=POPULATION)  # full, it drops its oldest
     while True:
         if len(population) < POPULATION:
-            child = _trial(look, sample(nas_bench_201.SPACE, random))
+            child = _trial(look, sampled(random))
         else:
             parent = max(random.sample(population, TOURNAMENT), key=lambda trial: trial.valid)
             child = _trial(look, mutated(parent.architecture, random))
