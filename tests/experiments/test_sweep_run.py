@@ -117,7 +117,7 @@ def test_interrupted_it_says_how_to_continue_and_a_second_one_is_refused(images,
     assert "Traceback" not in errors
     assert f"idarts sweep {file} --jobs 2\n" in shown
     assert "trying again" not in errors
-    assert all(list((log.parent / "checkpoints").glob("*.pt")) for log in logs)  # they were asked, not killed
+    assert all(list((log.parent / "checkpoints").glob("*.pt")) for log in logs)  # they were stopped, not killed
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_interrupted_it_says_how_to_continue_and_a_second_one_is_refused(images,
         ([1], "expected keys and values"),
     ],
 )
-def test_mistakes_in_a_file_are_told_in_one_line(data, said, tmp_path, capsys):
+def test_mistakes_in_a_file_are_explained_in_one_line(data, said, tmp_path, capsys):
     file = tmp_path / "sweep.yaml"
     file.write_text(json.dumps(data))
     assert main(["sweep", str(file), "--out", str(tmp_path / "out")]) == 2
@@ -184,9 +184,9 @@ def test_bad_options(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("asked", "threads"), [("1", 1), ("3", 3), ("3,1", 3), ("100", 4), ("", 4), ("many", 4), (None, 4)]
+    ("limit", "threads"), [("1", 1), ("3", 3), ("3,1", 3), ("100", 4), ("", 4), ("many", 4), (None, 4)]
 )
-def test_a_job_has_no_more_threads_than_omp_num_threads(tmp_path, monkeypatch, asked, threads):
+def test_a_job_has_no_more_threads_than_omp_num_threads(tmp_path, monkeypatch, limit, threads):
     given = []
 
     @contextmanager
@@ -199,10 +199,10 @@ def test_a_job_has_no_more_threads_than_omp_num_threads(tmp_path, monkeypatch, a
 
     monkeypatch.setattr(engines, "cores", lambda: 8)
     monkeypatch.setattr(cli_jobs, "local", noting)
-    if asked is None:
+    if limit is None:
         monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     else:
-        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+        monkeypatch.setenv("OMP_NUM_THREADS", limit)
     with pytest.raises(InputError, match="noted"):
         sweep(plan(TINY), tmp_path / "called", noting(), jobs=2)
     file = tmp_path / "sweep.yaml"
