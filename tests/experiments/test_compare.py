@@ -1,8 +1,10 @@
-"""Comparisons of made-up runs whose numbers are known, and the tests' p-values against scipy's."""
+"""Comparisons of made-up runs whose numbers are known, and the tests' p-values against their definitions."""
 
 import csv
 import json
+import sys
 from dataclasses import asdict
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,10 +12,11 @@ from scipy import stats
 
 from idarts.arch import parse, to_data
 from idarts.cli import main
-from idarts.experiments import plan
+from idarts.errors import InputError
+from idarts.experiments import Request, plan
 from idarts.experiments.comparison import at_equal_cost, compare, pairs
+from idarts.experiments.record import write_record
 from idarts.experiments.statistics import holm, paired, permutation, t_test
-from idarts.experiments.sweep import _record
 
 CELL = to_data(parse("nas-bench-201:0"))
 
@@ -116,9 +119,9 @@ def test_settings_that_differ_make_groups_and_budgets_by_seed_do_not(tmp_path):
 def make_sweep(folder, **described):
     """Finished runs of a plan, and what a sweep puts on record of it."""
     planned = plan({"preset": "smoke", **described})
-    for name, config in planned.jobs.items():
-        make_run(folder / name, **json.loads(json.dumps(asdict(config))))
-    _record(folder, planned)
+    for name, job in planned.jobs.items():
+        make_run(folder / name, **json.loads(json.dumps(asdict(job.config))))
+    write_record(planned.experiment, Request(folder), list(planned.jobs.values()))
     return folder
 
 
@@ -226,17 +229,25 @@ def test_names_are_never_cut(tmp_path, monkeypatch, capsys, columns):
     assert ("darts-first-order data.augment-with-a-long-game −" in shown) == wide
 
 
-def test_p_values_against_scipy():
+def test_p_values_against_their_definitions():
     draw = np.random.default_rng(1)
-    for number in (2, 5, 9):
+    for number in (2, 5, 9, 14):
         first, second = draw.normal(size=(2, number)) + np.array([[0.5], [0.0]])
+        differences = first - second
         found = paired(first, second)
-        assert found.t_test == pytest.approx(stats.ttest_rel(first, second).pvalue)
-        oracle = stats.permutation_test(
-            (first, second), lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples", vectorized=True
-        )
-        assert found.permutation == pytest.approx(oracle.pvalue)
+        t = differences.mean() / differences.std(ddof=1) * number**0.5
+        assert found.t_test == pytest.approx(2 * stats.t.sf(abs(t), number - 1))
+        signs = np.array(list(product((-1, 1), repeat=number)))
+        means = abs(signs @ differences)
+        assert found.permutation == (means >= abs(differences.sum()) * (1 - 1e-9)).mean()  # all 2ⁿ changes of signs
+    assert permutation(np.array([1.0, -1.0, 1.0])) == 1.0  # most changes come to the same mean, or a larger one
     many = draw.normal(0.4, 1, 30)
-    assert permutation(many) == pytest.approx(t_test(many), abs=0.02)  # drawn, not counted
+    assert permutation(many) == permutation(many) == pytest.approx(t_test(many), abs=0.02)  # drawn, not counted
     assert permutation(np.zeros(4)) == 1
     assert holm([0.5, 0.9]) == [1.0, 1.0]
+
+
+def test_without_scipy_the_command_that_installs_it_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(InputError, match=r"pip install 'idarts\[experiments\]'"):
+        t_test(np.array([1.0, 2.5]))

@@ -9,22 +9,24 @@ import sys
 import time
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from idarts.cli import jobs as cli_jobs
 from idarts.cli import main
-from idarts.cli import reproduce as cli_reproduce
-from idarts.engine.lock import locked
+from idarts.engine.folder import locked
 from idarts.errors import InputError
-from idarts.experiments.job import Outcome
-from idarts.experiments.paper import EXPERIMENTS
+from idarts.experiments import EXPERIMENTS, engines
+from idarts.experiments.jobs import Outcome
 
 
 def test_help_lists_the_experiments_with_a_line_each(capsys):
     assert main(["reproduce", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    for name, experiment in EXPERIMENTS.items():
-        assert f"{name} {experiment.summary}" in text
+    assert len(EXPERIMENTS) == 6
+    for name in EXPERIMENTS:
+        assert f"{name} {EXPERIMENTS[name].summary}" in text
 
 
 @pytest.mark.parametrize(
@@ -36,7 +38,11 @@ def test_help_lists_the_experiments_with_a_line_each(capsys):
             "--seeds is 'one', expected a number of seeds such as 3, or a list such as 1,2,3",
         ),
         (["table-k", "--jobs", "0"], "--jobs is 0, expected at least 1"),
-        (["table-1", "--tables", "/nowhere"], "the folder of tables /nowhere does not exist"),
+        (["table-k", "--methods", "gdas"], "table-k does not use --methods; remove it"),
+        (["table-hypergradients", "--tables", "x"], "table-hypergradients does not use --tables; remove it"),
+        (["table-1", "--engine", "here", "--jobs", "2"], "--engine here runs one job at a time; use --engine local"),
+        (["table-1", "--engine", "slurm", "--slurm", "600"], "--slurm is '600', expected JSON such as"),
+        (["table-1", "--tables", "/nowhere"], "the tables' folder /nowhere is no folder"),
     ],
 )
 def test_mistakes_are_one_line(capsys, tmp_path, monkeypatch, arguments, said):
@@ -72,17 +78,17 @@ def test_searches_side_by_side_have_no_more_threads_than_omp_num_threads(tables,
 
         yield call
 
-    monkeypatch.setattr(sys.modules["idarts.experiments.sweep"], "cores", lambda: 8)
-    monkeypatch.setattr(cli_reproduce, "local", noting)
+    monkeypatch.setattr(engines, "cores", lambda: 8)
+    monkeypatch.setattr(cli_jobs, "local", noting)
     command = ["reproduce", "table-1", "--preset", "smoke", "--seeds", "1", "--methods", "gdas", "--jobs", "2"]
-    command += ["--tables", str(tables), "--out", str(tmp_path / "out")]
-    for asked in ("1", "3", "100"):
-        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    command += ["--retries", "0", "--tables", str(tables), "--out", str(tmp_path / "out")]
+    for limit in ("1", "3", "100"):
+        monkeypatch.setenv("OMP_NUM_THREADS", limit)
         assert main(command) == 1
     assert given == [1, 3, 4]
 
 
-def test_an_interrupt_says_how_to_go_on_and_going_on_does(tables, tmp_path):
+def test_an_interrupt_says_how_to_continue_and_that_continues(tables, tmp_path):
     out = tmp_path / "my results"
     command = [sys.executable, "-m", "idarts", "reproduce", "table-1", "--methods", "random-search", "--seeds", "30"]
     command += ["--preset", "smoke", "--out", str(out), "--tables", str(tables)]
@@ -136,8 +142,20 @@ def free(run):
     return False
 
 
-def test_searches_end_with_their_command_however_it_ends_and_the_same_command_goes_on(tables, tmp_path):
-    """Searches are halted when they begin, and let go when their command is gone: alone, they would reach a result."""
+def is_halted(pid):
+    """Whether all threads of a process are stopped."""
+    stats = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
+
+
+def has_pending_sigterm(pid):
+    """Whether SIGTERM waits for a halted process."""
+    pending = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("ShdPnd"))
+    return bool(int(pending.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def test_searches_end_with_their_command_however_it_ends_and_the_same_command_continues(tables, tmp_path):
+    """Searches are halted when they start, and let go when their command is gone: alone, they would reach a result."""
     out = tmp_path / "out"
     runs = [out / "runs" / f"gdas-{seed}" for seed in (1, 2)]
     command = [sys.executable, "-m", "idarts", "reproduce", "table-1", "--methods", "gdas", "--preset", "smoke"]
@@ -149,17 +167,21 @@ def test_searches_end_with_their_command_however_it_ends_and_the_same_command_go
                 for run in runs:
                     halted.append(until(partial(holder, run)))
                     os.kill(halted[-1], signal.SIGSTOP)
+                until(lambda: all(map(is_halted, halted)))  # noqa: B023 (called at once)
                 process.send_signal(number)
                 if number == signal.SIGKILL:
                     process.wait()
-                else:  # it says so when it has asked them to stop
-                    assert "resumes from there" in process.stdout.readline()
+                else:
+                    until(lambda: all(map(has_pending_sigterm, halted)))  # noqa: B023 (called at once)
             finally:
                 for pid in halted:
                     os.kill(pid, signal.SIGCONT)
-            errors = process.communicate(timeout=120)[1]
+            shown, errors = process.communicate(timeout=120)
         assert process.returncode == code
         assert "Traceback" not in errors
+        assert ("the same command continues:\n  idarts reproduce table-1 --preset smoke --seeds 2 " in shown) == (
+            code == 130
+        )
         until(lambda: all(map(free, runs)))
         assert not [run for run in runs if (run / "result.json").exists()]
     again = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)

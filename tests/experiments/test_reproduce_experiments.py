@@ -10,15 +10,19 @@ from shutil import rmtree
 import pytest
 
 from idarts.errors import IdartsError, InputError
-from idarts.experiments.paper import EXPERIMENTS, Request, reproduce
+from idarts.experiments import EXPERIMENTS, Experiment, Request, jobs, run_experiment, search_jobs
 from idarts.experiments.paper.published import COLUMNS, TABLE_1, TABLE_K
-from idarts.experiments.searches import search_jobs, settings
+from idarts.experiments.searches import settings
 
 # Two rounds on digits prove nothing of a search's quality, and may well warn of it.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::idarts.errors.CollapseWarning"),
     pytest.mark.filterwarnings("ignore::idarts.errors.DivergenceWarning"),
 ]
+
+
+def reproduce(name, request, tell=lambda _: None):
+    return run_experiment(EXPERIMENTS[name], request, tell=tell)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +33,7 @@ def results(tables, tmp_path_factory):
     def result(name, **options):
         if name not in found:
             out = tmp_path_factory.mktemp(name) / "out"
-            found[name] = reproduce(name, Request(out, "smoke", (1,), tables, **options), lambda _: None).parent
+            found[name] = reproduce(name, Request(out, "smoke", (1,), tables, **options)).parent
         return found[name]
 
     return result
@@ -54,15 +58,22 @@ def test_an_experiment_leaves_all_it_promises(results, name):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_a_second_call_runs_nothing(results, tables, name):
-    def search(*_):
-        raise AssertionError("a search ran again")
-
-    out, told = results(name), []
+    out, lines = results(name), []
     before = (out / "results.csv").read_bytes()
-    reproduce(name, Request(out, "smoke", (1,), tables, search=search), told.append)
+    reproduce(name, Request(out, "smoke", (1,), tables), lines.append)
     assert (out / "results.csv").read_bytes() == before
-    jobs = {row["job"] for row in rows(out)}
-    assert told == [f"{len(jobs)} of {len(jobs)} jobs are done already"]
+    done = {row["job"] for row in rows(out)}
+    assert lines == [f"{len(done)} of {len(done)} jobs are done already"]
+
+
+def test_a_lost_table_is_made_again_from_the_run_folders(results, tables, monkeypatch):
+    out, lines = results("table-k"), []
+    before = (out / "results.csv").read_bytes()
+    (out / "results.csv").unlink()
+    monkeypatch.setattr(jobs, "run", None)
+    reproduce("table-k", Request(out, "smoke", (1,), tables), lines.append)
+    assert (out / "results.csv").read_bytes() == before
+    assert lines == ["6 of 6 jobs are done already"]
 
 
 def test_table_1_has_every_row_with_the_papers_beside(results):
@@ -100,21 +111,23 @@ def test_the_optimum_is_the_best_of_the_table(results, tables):
 
 def test_equal_cost_ends_the_others_where_idarts_ended(tables, tmp_path):
     request = Request(tmp_path / "out", "smoke", (1,), tables, methods=("darts-first-order",), equal_cost=True)
-    reproduce("table-1", request, lambda _: None)
+    reproduce("table-1", request)
     spent = {row["method"]: float(row["gradient_evaluations"]) for row in rows(tmp_path / "out")}
     assert set(spent) == {"idarts", "darts-first-order"}
     assert 0 <= spent["darts-first-order"] - spent["idarts"] < 2.01  # a round is not cut short
     config = json.loads((tmp_path / "out" / "runs" / "darts-first-order-1" / "config.json").read_text())
     assert config["gradient_evaluations"] == pytest.approx(spent["idarts"], abs=0.06)
-    assert "what a selection costs comes on top" in (tmp_path / "out" / "results.md").read_text()
+    assert "the cost of a selection comes on top" in (tmp_path / "out" / "results.md").read_text()
 
 
 def test_at_equal_cost_a_selection_buys_the_other_method_no_rounds(tmp_path):
-    request = Request(tmp_path, "smoke", (1,))
     dear = {"selection": {"rule": "trials", "samples": 2, "steps": 2, "batches": 1}}
-    for method, like in (("idarts", None), ("darts-first-order", "idarts")):
-        (job,) = search_jobs(request, "nas-bench-201", method, dear, lambda *_: [], method, like)
-        job.measure()
+
+    def plan(request):
+        for method, like in (("darts-first-order", "idarts"), ("idarts", None)):
+            yield from search_jobs(request, "nas-bench-201", method, dear, method=method, like=like)
+
+    run_experiment(Experiment("two", "Two.", plan), Request(tmp_path, "smoke", (1,)), tell=lambda _: None)
     mine, other = (tmp_path / "runs" / f"{method}-1" for method in ("idarts", "darts-first-order"))
     spent, others = (
         [json.loads(line)["gradient_evaluations"] for line in (run / "metrics.jsonl").read_text().splitlines()]
@@ -124,14 +137,14 @@ def test_at_equal_cost_a_selection_buys_the_other_method_no_rounds(tmp_path):
     assert others[-2] < spent[-1] <= others[-1]
 
 
-def test_an_unfinished_run_is_gone_on_with(tables, tmp_path):
+def test_an_unfinished_run_is_resumed(tables, tmp_path, monkeypatch):
     """The second search is killed after its first round; the next call resumes it and leaves the first alone."""
     from idarts.searching.run import run
 
     class Killed(BaseException):
         pass
 
-    def kill(found, _):
+    def kill(*_):
         raise Killed
 
     calls = []
@@ -141,24 +154,42 @@ def test_an_unfinished_run_is_gone_on_with(tables, tmp_path):
         watch = kill if folder.name == "darts-first-order-1" and not resume else None
         run(config, folder, resume=resume, on_round=watch)
 
-    methods = ("idarts", "darts-first-order")
-    request = Request(tmp_path / "out", "smoke", (1,), tables, methods=methods, search=search)
+    monkeypatch.setattr(jobs, "run", search)
+    request = Request(tmp_path / "out", "smoke", (1,), tables, methods=("idarts", "darts-first-order"))
     with pytest.raises(Killed):
-        reproduce("table-1", request, lambda _: None)
-    reproduce("table-1", request, lambda _: None)
+        reproduce("table-1", request)
+    reproduce("table-1", request)
     assert calls == [("idarts-1", False), ("darts-first-order-1", False), ("darts-first-order-1", True)]
     rounds = (tmp_path / "out" / "runs" / "darts-first-order-1" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["number"] for line in rounds] == list(range(1, 11))  # iDARTS takes 5 batches a round
 
 
+@pytest.mark.parametrize("folder", [None, "runs/gdas-1/result.json"])
+def test_another_text_for_the_same_settings_is_no_other_setting(tables, tmp_path, folder):
+    """As another version may write it: the run folder decides, and without one the text does."""
+    request = Request(tmp_path / "out", "smoke", (1,), tables, methods=("gdas",))
+    reproduce("table-1", request)
+    file = tmp_path / "out" / "results.csv"
+    settings = rows(tmp_path / "out")[0]["settings"]
+    file.write_text(file.read_text().replace(settings, "00000000"))
+    if folder:
+        (tmp_path / "out" / folder).unlink()
+        with pytest.raises(InputError, match="has gdas-1 with other settings than now"):
+            reproduce("table-1", request)
+    else:
+        lines = []
+        reproduce("table-1", request, lines.append)
+        assert lines == ["1 of 1 jobs are done already"]
+
+
 def test_more_seeds_and_rows_may_be_added_later(tables, tmp_path):
     for seeds, methods in (((1,), ("random-search",)), ((1, 2), ("random-search", "optimal"))):
         request = Request(tmp_path / "out", "smoke", seeds, tables, methods)
-        reproduce("table-1", request, lambda _: None)
+        reproduce("table-1", request)
     assert [row["job"] for row in rows(tmp_path / "out")] == ["random-search-1", "random-search-2", "optimal"]
 
 
-def test_an_unknown_row_and_a_missing_table_are_told_before_anything_is_written(tables, tmp_path):
+def test_an_unknown_row_and_a_missing_table_are_errors_before_anything_is_written(tables, tmp_path):
     with pytest.raises(InputError, match=r"unknown row 'dart'; did you mean darts\?"):
         reproduce("table-1", Request(tmp_path / "out", "smoke", (1,), tables, methods=("dart",)))
     empty = tmp_path / "empty"
@@ -172,19 +203,20 @@ def test_an_unknown_row_and_a_missing_table_are_told_before_anything_is_written(
 def test_a_damaged_run_is_one_failed_job_and_its_folder_is_named(tables, tmp_path, damaged):
     run = tmp_path / "out" / "runs" / "darts-first-order-1"
     request = Request(tmp_path / "out", "smoke", (1,), tables, methods=("darts-first-order", "random-search"))
-    reproduce("table-1", replace(request, methods=("optimal",)), lambda _: None)
+    reproduce("table-1", replace(request, methods=("optimal",)))
     run.mkdir(parents=True)
     (run / ".lock").touch()
-    for name in ("config.json", "result.json"):
+    for name, other in (("config.json", "result.json"), ("result.json", "config.json")):
         (run / name).write_text(damaged)
-        told = re.escape(f"1 of 2 jobs failed, first darts-first-order-1 ({run / name} cannot be read")
-        with pytest.raises(IdartsError, match=rf"{told}.*; delete {re.escape(str(run))}\)") as error:
-            reproduce("table-1", request, lambda _: None)
+        (run / other).unlink(missing_ok=True)
+        message = re.escape(f"1 of 2 jobs failed, first darts-first-order-1 ({run / name} cannot be read")
+        with pytest.raises(IdartsError, match=rf"{message}.*; delete {re.escape(str(run))}, and") as error:
+            reproduce("table-1", request)
         assert "--overwrite" not in str(error.value)
         assert [row["method"] for row in rows(tmp_path / "out")] == ["optimal", "random-search"]
     rmtree(run)
-    reproduce("table-1", request, lambda _: None)
-    assert [row["method"] for row in rows(tmp_path / "out")][2:] == ["darts-first-order"]
+    reproduce("table-1", request)
+    assert [row["method"] for row in rows(tmp_path / "out")] == ["optimal", "darts-first-order", "random-search"]
 
 
 def test_alpha_alone_is_shown_where_it_was_trained(tmp_path):
@@ -287,7 +319,7 @@ def test_as_t_grows_inner_steps_are_counted_whoever_takes_them(results, monkeypa
     monkeypatch.setattr(hypergradients, "cost", cost)
     monkeypatch.setattr(SmallSupernet, "inner", lambda *args: seen.append(1) or inner(*args))
     for name, own in (("one step (DARTS)", 1), ("reverse mode", 0)):  # what is timed takes T steps, and one look more
-        timed = hypergradients._growing_steps((60, 3, 4, 0), name, hypergradients.AFTER_STEPS[name])
+        timed = hypergradients.measure("after T steps", case=name, size=(60, 3, 4, 0))
         assert [row["milliseconds"] for row in timed] == [1 + own, 2 + own, 4 + own]
 
 

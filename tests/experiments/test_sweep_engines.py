@@ -99,18 +99,18 @@ def digits(tmp_path_factory):
     ids=["local", "ray", "slurm"],
 )
 def test_a_sweep_with_workers_killed_at_random(engine, seeds, digits, tmp_path, monkeypatch, capsys):
-    """All jobs are done, each once and every round of it once; every kill is told, and nothing else."""
-    monkeypatch.setattr("idarts.cli.sweep.on_slurm", partial(on_slurm, cluster="local"))
+    """All jobs are done, each once and every round of it once; every kill is reported, and nothing else."""
+    monkeypatch.setattr("idarts.cli.jobs.on_slurm", partial(on_slurm, cluster="local"))
     file, out = tmp_path / "tiny.yaml", tmp_path / "out"
     tiny = {"settings": SETTINGS | {"data": digits}, "seeds": seeds, "slurm": {"timeout_min": 5}}
     file.write_text(json.dumps({"preset": "smoke", "methods": METHODS, **tiny}))
     with killing(out) as kills:
         code = main(["sweep", str(file), "--out", str(out), "--jobs", "2", "--engine", *engine])
-    told = capsys.readouterr().err
-    assert code == 0, told
+    shown = capsys.readouterr().err
+    assert code == 0, shown
     jobs = [f"nas-bench-201-{method}-{seed}" for method in METHODS for seed in range(1, seeds + 1)]
     assert kills.total() >= len(jobs) // 2
-    again = re.findall(r"^(\S+): .*; trying again \((\d) of 2\)$", told, re.MULTILINE)
+    again = re.findall(r"^(\S+): .*; trying again \((\d) of 2\)$", shown, re.MULTILINE)
     assert sorted(again) == sorted((job, str(1 + n)) for job, count in kills.items() for n in range(count))
     rows = list(csv.DictReader((out / "results.csv").read_text().splitlines()))
     assert sorted(row["job"] for row in rows) == sorted(jobs)

@@ -7,15 +7,16 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from shutil import rmtree
 
 import numpy as np
 import pytest
 
+from idarts.cli import jobs as cli_jobs
 from idarts.cli import main
-from idarts.cli import sweep as cli_sweep
 from idarts.errors import InputError
-from idarts.experiments import conduct, plan, sweep, write_results
-from idarts.experiments.job import Outcome
+from idarts.experiments import FailedJobsError, Request, engines, local, plan, run_experiment
+from idarts.experiments.jobs import Outcome
 
 TINY = {
     "preset": "smoke",
@@ -47,36 +48,54 @@ def rows(out):
     return list(csv.DictReader((out / "results.csv").read_text().splitlines()))
 
 
-def test_a_failed_job_is_retried_and_reported_and_the_others_are_done(images, tmp_path):
-    described = plan(tiny(images, grid={"data": [images, "npz:/no/such.npz"]}))
-    told = []
-    failed = sweep(described, tmp_path / "out", jobs=1, threads=1, tell=told.append)
+def sweep(described, out, engine=None, **options):
+    return run_experiment(described.experiment, Request(out), engine, **{"tell": lambda _: None, **options})
+
+
+def test_a_failed_job_is_reported_and_the_others_are_done(images, tmp_path):
+    described, out, lines = plan(tiny(images, grid={"data": [images, "npz:/no/such.npz"]})), tmp_path / "out", []
     bad = next(name for name in described.jobs if "no_such" in name)
-    assert told[0] == f"jobs: 2, 1 at a time; logs: {tmp_path / 'out' / 'logs'}"
-    assert list(failed) == [bad]
-    assert "/no/such.npz" in failed[bad]
-    assert not any("trying again" in line for line in told)  # a mistake stays one
-    assert "Traceback" in (tmp_path / "out" / "logs" / f"{bad}.log").read_text()
-    assert len(rows(tmp_path / "out")) == 1
-    # Another call goes on: only what failed is tried.
-    assert list(sweep(described, tmp_path / "out", jobs=1, threads=1, tell=told.append)) == [bad]
-    assert "1 of 2 jobs are done already" in told
+    with pytest.raises(FailedJobsError) as error:
+        sweep(described, out, local(), jobs=1, threads=1, tell=lines.append)
+    assert list(error.value.failures) == [bad]
+    assert "/no/such.npz" in error.value.failures[bad]
+    assert lines[0] == f"jobs: 2, 1 at a time; logs: {out / 'logs'}"
+    assert not any("trying again" in line for line in lines)  # a mistake stays one
+    assert "Traceback" in (out / "logs" / f"{bad}.log").read_text()
+    assert len(rows(out)) == 1
+    # Another call continues: only what failed is tried.
+    with pytest.raises(FailedJobsError):
+        sweep(described, out, tell=lines.append)
+    assert "1 of 2 jobs are done already" in lines
     # With other settings the folder is another sweep's.
+    before = (out / "sweep.json").read_bytes()
     other = plan(tiny(images, settings={**TINY["settings"], "data": images, "rounds": 3}, grid={"data": [images]}))
-    before = (tmp_path / "out" / "sweep.json").read_bytes()
     with pytest.raises(InputError, match="another rounds"):
-        sweep(other, tmp_path / "out")
-    assert (tmp_path / "out" / "sweep.json").read_bytes() == before
-    # One that an older version began lacks settings that it did not know; they stood as they stand by default.
-    good = next(name for name in described.jobs if name != bad)
-    file = tmp_path / "out" / good / "config.json"
-    begun = json.loads(file.read_text())
-    del begun["precision"], begun["selection"]["rate"]
-    file.write_text(json.dumps(begun))
-    assert list(sweep(described, tmp_path / "out", jobs=1, threads=1, tell=told.append)) == [bad]
+        sweep(other, out)
+    assert (out / "sweep.json").read_bytes() == before
 
 
-def test_interrupted_it_says_how_to_go_on_and_a_second_one_is_told(images, tmp_path):
+def test_a_sweep_of_an_older_version_continues(images, tmp_path):
+    """Settings that it did not know had today's defaults; its table may name settings in another way."""
+    described, lines = plan(tiny(images)), []
+    (name,) = described.jobs
+    sweep(described, tmp_path)
+    written = (tmp_path / "results.csv").read_text()
+    config = json.loads((tmp_path / name / "config.json").read_text())
+    del config["precision"], config["selection"]["rate"]
+    (tmp_path / name / "config.json").write_text(json.dumps(config))
+    (tmp_path / "sweep.json").write_text(json.dumps({"idarts": "0.1.0", "jobs": {name: ["nas-bench-201", "idarts"]}}))
+    (tmp_path / "results.csv").write_text(written.replace('""rounds"": 2', '""turns"": 2'))
+    sweep(described, tmp_path, tell=lines.append)
+    assert lines == ["1 of 1 jobs are done already"]
+    rmtree(tmp_path / name)  # a search without a folder is not done, whatever the table says
+    sweep(described, tmp_path, tell=lines.append)
+    assert lines[1:] == [f"[1/1] {name}"]
+    before = next(csv.DictReader(written.splitlines()))
+    assert {**rows(tmp_path)[0], "seconds": ""} == {**before, "seconds": ""}
+
+
+def test_interrupted_it_says_how_to_continue_and_a_second_one_is_refused(images, tmp_path):
     out, file = tmp_path / "out", tmp_path / "two.yaml"
     long = {**TINY["settings"], "data": images, "rounds": 100000, "checkpoint_rounds": 100000}
     file.write_text(json.dumps({"preset": "smoke", "seeds": 2, "settings": long, "out": str(out)}))
@@ -98,7 +117,7 @@ def test_interrupted_it_says_how_to_go_on_and_a_second_one_is_told(images, tmp_p
     assert "Traceback" not in errors
     assert f"idarts sweep {file} --jobs 2\n" in shown
     assert "trying again" not in errors
-    assert all(list((log.parent / "checkpoints").glob("*.pt")) for log in logs)  # they were asked, not killed
+    assert all(list((log.parent / "checkpoints").glob("*.pt")) for log in logs)  # they were stopped, not killed
 
 
 @pytest.mark.parametrize(
@@ -113,14 +132,17 @@ def test_interrupted_it_says_how_to_go_on_and_a_second_one_is_told(images, tmp_p
         ({"seeds": 0}, "seeds is 0"),
         ({"settings": {"alpha": {"rat": 1}}}, "unknown setting 'alpha.rat'; did you mean alpha.rate?"),
         ({"settings": {"alpha": 3}}, "unknown setting 'alpha'"),
-        ({"settings": {"rounds": "many"}}, 'setting "rounds"'),
-        ({"settings": {"rounds": 0}}, "rounds is 0"),
+        ({"settings": {"rounds": "many"}}, "rounds is 'many', expected a whole number of at least 1"),
+        (
+            {"settings": {"rounds": 0}},
+            "rounds is 0, expected a whole number of at least 1 (job nas-bench-201-idarts-1)",
+        ),
         ({"settings": {"seed": 3}}, "list it under seeds"),
         ({"grid": {"batch": 3}}, "grid.batch is 3"),
         ([1], "expected keys and values"),
     ],
 )
-def test_mistakes_in_a_file_are_told_in_one_line(data, said, tmp_path, capsys):
+def test_mistakes_in_a_file_are_explained_in_one_line(data, said, tmp_path, capsys):
     file = tmp_path / "sweep.yaml"
     file.write_text(json.dumps(data))
     assert main(["sweep", str(file), "--out", str(tmp_path / "out")]) == 2
@@ -137,11 +159,16 @@ def test_settings_in_layers():
         "settings": {"alpha.rate": "1e-3"},
         "grid": {"size": {"s": {"batch": 8, "alpha": {"rate": 0.5}}, "l": {"batch": 9}}},
     }
-    jobs = plan(data).jobs
-    assert jobs["nas-bench-1shot1-s3-idarts-s-1"].hypergradient.terms == 3  # the preset's
-    assert jobs["nas-bench-1shot1-s3-darts-s-1"].hypergradient.terms == 0  # DARTS stays DARTS
-    assert [job.alpha.rate for job in jobs.values()] == [0.5, 0.001, 0.5, 0.001]
-    assert [job.batch for job in jobs.values()] == [8, 9, 8, 9]
+    configs = {name: job.config for name, job in plan(data).jobs.items()}
+    assert configs["nas-bench-1shot1-s3-idarts-s-1"].hypergradient.terms == 3  # the preset's
+    assert configs["nas-bench-1shot1-s3-darts-s-1"].hypergradient.terms == 0  # DARTS stays DARTS
+    assert [config.alpha.rate for config in configs.values()] == [0.5, 0.001, 0.5, 0.001]
+    assert [config.batch for config in configs.values()] == [8, 9, 8, 9]
+
+
+def test_values_of_two_axes_may_have_one_label():
+    (job,) = plan({"grid": {"size": {"a": {"batch": 8}}, "rate": {"a": {"alpha.rate": 0.5}}}}).jobs.values()
+    assert (job.config.batch, job.config.alpha.rate) == (8, 0.5)
 
 
 def test_bad_options(tmp_path, capsys):
@@ -157,9 +184,9 @@ def test_bad_options(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("asked", "threads"), [("1", 1), ("3", 3), ("3,1", 3), ("100", 4), ("", 4), ("many", 4), (None, 4)]
+    ("limit", "threads"), [("1", 1), ("3", 3), ("3,1", 3), ("100", 4), ("", 4), ("many", 4), (None, 4)]
 )
-def test_a_job_has_no_more_threads_than_omp_num_threads(tmp_path, monkeypatch, asked, threads):
+def test_a_job_has_no_more_threads_than_omp_num_threads(tmp_path, monkeypatch, limit, threads):
     given = []
 
     @contextmanager
@@ -170,23 +197,33 @@ def test_a_job_has_no_more_threads_than_omp_num_threads(tmp_path, monkeypatch, a
 
         yield call
 
-    monkeypatch.setattr(conduct, "cores", lambda: 8)
-    monkeypatch.setattr(cli_sweep, "local", noting)
-    if asked is None:
+    monkeypatch.setattr(engines, "cores", lambda: 8)
+    monkeypatch.setattr(cli_jobs, "local", noting)
+    if limit is None:
         monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     else:
-        monkeypatch.setenv("OMP_NUM_THREADS", asked)
-    sweep(plan(TINY), tmp_path / "called", noting(), jobs=2)
+        monkeypatch.setenv("OMP_NUM_THREADS", limit)
+    with pytest.raises(InputError, match="noted"):
+        sweep(plan(TINY), tmp_path / "called", noting(), jobs=2)
     file = tmp_path / "sweep.yaml"
     file.write_text("preset: smoke\n")
     command = ["sweep", str(file), "--jobs", "2", "--out"]
-    assert main([*command, str(tmp_path / "typed")]) == 1
-    assert main([*command, str(tmp_path / "said"), "--threads", "5"]) == 1
+    assert main([*command, str(tmp_path / "typed")]) == 2
+    assert main([*command, str(tmp_path / "said"), "--threads", "5"]) == 2
     assert given == [threads, threads, 5]
 
 
-def test_a_damaged_result_is_named(tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "result.json").write_text("{}")
-    with pytest.raises(InputError, match=r"a/result.json is no search's result"):
-        write_results(tmp_path)
+def test_a_damaged_result_is_named(images, tmp_path):
+    described = plan(tiny(images, seeds=2))
+    damaged, _ = (tmp_path / name for name in described.jobs)
+    damaged.mkdir()
+    (damaged / "result.json").write_text("{}")
+    (tmp_path / "sweep.json").write_text("{}")
+    with pytest.raises(FailedJobsError, match=r"1 of 2 jobs failed, .*/result.json cannot be read; delete .*"):
+        sweep(described, tmp_path)
+    assert len(rows(tmp_path)) == 1
+
+
+def test_a_finished_sweep_has_a_page_that_compares(images, tmp_path):
+    page = sweep(plan(tiny(images, methods=["darts-first-order", "gdas"])), tmp_path)
+    assert "darts-first-order − gdas" in (page.parent / "results.md").read_text()

@@ -21,7 +21,8 @@ from idarts.searching import RELAXATIONS, RULES, SCHEDULES, SELECTIONS, STRATEGI
 from idarts.tables import TABLES
 
 PARTS = Path(__file__).parent / "parts"
-SMALL = "--preset smoke --channels 4 --batch 8 --inner-steps 1 --hypergradient.step 0.01 --checkpoint-rounds 2".split()
+SMALL = ["--preset", "smoke", "--channels", "4", "--batch", "8", "--inner-steps", "1", "--checkpoint-rounds", "2"]
+SMALL += ["--hypergradient.step", "0.01"]
 
 # kind → option, module:name, setting from Python, the registry that learns it
 CASES = {

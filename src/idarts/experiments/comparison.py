@@ -1,4 +1,4 @@
-"""What runs say side by side: groups of settings over seeds, paired tests, and what each cost brought."""
+"""Runs side by side: groups of settings over seeds, paired tests, and accuracies at equal cost."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -9,24 +9,35 @@ from typing import Any
 
 import numpy as np
 
-from idarts.engine.folder import Floats, Run, as_float, read_run
 from idarts.engine.settings import dotted
 from idarts.errors import InputError
-from idarts.experiments.results import ELSEWHERE, RECORD, table_accuracies
+from idarts.experiments.record import planned_jobs
+from idarts.experiments.runs import (
+    ELSEWHERE,
+    Floats,
+    Run,
+    as_float,
+    is_finished,
+    is_started,
+    read_run,
+    started_runs,
+    table_accuracies,
+)
 from idarts.experiments.statistics import Paired, paired
 
 VALID = "valid_accuracy"
-RECENT = 10  # rounds: the accuracy of a single batch says little
+RECENT = 10  # rounds: the accuracy of a single batch is too noisy
 POINTS = 60  # of a curve
-# What may differ from seed to seed at equal cost, and then makes no other setting.
+# Settings that may differ from seed to seed at equal cost, and then do not make another group.
 _BUDGETS = ("rounds", "gradient_evaluations", "minutes", "epochs")
 
 Key = tuple[str, ...]
+Curve = tuple[str, Floats, Floats]  # the kind of accuracy, the costs, and the accuracy at each
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs with the same settings, but for the seed."""
+    """Runs with the same settings, except for the seed."""
 
     name: str
     runs: list[Run]
@@ -34,7 +45,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Groups by `by`, judged by `measure` (percent, or a share), and what there is to say about the runs."""
+    """Groups by the settings `by`, judged by `measure` (percent, or a share), with notes on the runs."""
 
     by: Key
     measure: str
@@ -43,25 +54,26 @@ class Comparison:
 
 
 def compare(folders: Iterable[Path], by: Sequence[str] = (), measure: str | None = None) -> Comparison:
-    """Read runs, or sweeps with many of them, and group them by settings; by default by all that differ."""
+    """Read runs, or sweeps of runs, and group them by settings; by default by all that differ."""
     runs, notes = _finished(folders)
     if len(runs) < 2:
-        raise InputError(f"there is nothing to compare: {len(runs)} finished searches" + _first(notes))
+        reason = f" ({notes[0].rstrip('.')})" if notes else "; name runs, or a sweep's folder"
+        raise InputError(f"there is nothing to compare: {len(runs)} finished searches{reason}")
     keys = tuple(by) or _differing(runs)
     for key in keys:
         if not any(key in flat(run) for run in runs):
             raise InputError(f"no run has a setting {key!r}; --by takes names such as method or hypergradient.terms")
-    groups: dict[Key, list[Run]] = {}
+    by_key: dict[Key, list[Run]] = {}
     for run in runs:
-        groups.setdefault(tuple(_text(key, flat(run).get(key)) for key in keys), []).append(run)
-    members = [sorted(found, key=seed) for found in groups.values()]
-    names = (None if by else _sweep_names(members)) or [" ".join(filter(None, key)) for key in groups]
-    found = list(map(Group, names, members))
+        by_key.setdefault(tuple(_text(key, flat(run).get(key)) for key in keys), []).append(run)
+    members = [sorted(group, key=seed) for group in by_key.values()]
+    names = (None if by else _sweep_names(members)) or [" ".join(filter(None, key)) for key in by_key]
+    groups = list(map(Group, names, members))
     measures = common_measures(runs)
     if measure is not None and measure not in measures:
         raise InputError(f"not all runs have {measure!r}; all have {', '.join(measures)}")
     judged = measure or measures[0]
-    return Comparison(keys, judged, found, [*notes, *_warnings(found, runs, judged)])
+    return Comparison(keys, judged, groups, [*notes, *_warnings(groups, runs, judged)])
 
 
 def flat(run: Run) -> dict[str, Any]:
@@ -75,7 +87,7 @@ def seed(run: Run) -> int:
 
 
 def value(run: Run, measure: str) -> float:
-    """What a run came to by a measure."""
+    """The value of a run by a measure."""
     result = run.result or {}
     if measure == VALID:
         recent = run.series(VALID)[-RECENT:]
@@ -84,25 +96,25 @@ def value(run: Run, measure: str) -> float:
 
 
 def common_measures(runs: Sequence[Run]) -> list[str]:
-    """What all runs can be judged by: the table's accuracies, tests first, then that of the supernet."""
+    """The measures that all runs have: the table's accuracies, tests first, then that of the supernet."""
     tables = [table_accuracies(run.result or {}) for run in runs]
     shared = [name for name in tables[0] if all(name in table for table in tables)]
     return [*sorted(shared, key=lambda name: not name.endswith("_test")), VALID]
 
 
 def pairs(comparison: Comparison) -> list[tuple[str, str, Paired]]:
-    """Every two groups by their common seeds; several runs of a seed count by their mean, those without a value not."""
+    """Tests of every two groups on their common seeds; several runs of a seed count as one, by their mean."""
     by_seed = {group.name: _by_seed(group, comparison.measure) for group in comparison.groups}
-    found = []
+    tests = []
     for first, second in combinations(by_seed, 2):
         seeds = [number for number in by_seed[first] if number in by_seed[second]]
         columns = ([by_seed[name][number] for number in seeds] for name in (first, second))
-        found.append((first, second, paired(*columns)))
-    return found
+        tests.append((first, second, paired(*columns)))
+    return tests
 
 
-def curve(run: Run) -> tuple[str, Floats, Floats] | None:
-    """What a run had in hand at each cost: the table's accuracy of its cell, else the supernet's of recent rounds."""
+def curve(run: Run) -> Curve | None:
+    """The accuracy of a run at each cost: that of its cell by the table, else the supernet's over recent rounds."""
     cost = run.series("gradient_evaluations")
     known = run.series("table_accuracy")
     name, values = ("table", known) if np.isfinite(known).any() else (VALID, _recent_means(run.series(VALID)))
@@ -111,33 +123,40 @@ def curve(run: Run) -> tuple[str, Floats, Floats] | None:
 
 
 def curves(group: Group, kind: str) -> tuple[Floats, Floats] | None:
-    """The costs that all of a group's runs reached, and each run's value there (a row each)."""
-    found = [part for run in group.runs if (part := curve(run)) is not None and part[0] == kind]
-    if not found:
+    """The costs that all runs of a group reached, and the value of each run there (one row a run)."""
+    parts = [part for run in group.runs if (part := curve(run)) is not None and part[0] == kind]
+    if not parts:
         return None
-    first, last = max(cost[0] for _, cost, _ in found), min(cost[-1] for _, cost, _ in found)
+    first, last = _common_costs(parts)
     costs = np.linspace(first, max(first, last), POINTS if last > first else 1)
-    return costs, np.array([_held(costs, *part[1:]) for part in found])
+    return costs, np.array([_held(costs, part) for part in parts])
 
 
 def at_equal_cost(comparison: Comparison) -> tuple[str, float, dict[str, list[float]]] | str:
-    """The largest cost that all runs reached, and what each run had then; or else why there is no such cost."""
-    found = {group.name: [curve(run) for run in group.runs] for group in comparison.groups}
-    every = [part for parts in found.values() for part in parts]
-    whole = [part for part in every if part is not None]
-    if len(whole) < len(every):
-        return f"{len(every) - len(whole)} of {len(every)} runs have no accuracies by cost"
-    if len({kind for kind, _, _ in whole}) > 1:
+    """The largest cost that all runs reached, and the value of each run there; or the reason why there is none."""
+    by_group = {group.name: [curve(run) for run in group.runs] for group in comparison.groups}
+    every = [part for parts in by_group.values() for part in parts]
+    known = [part for part in every if part is not None]
+    if len(known) < len(every):
+        return f"{len(every) - len(known)} of {len(every)} runs have no accuracies by cost"
+    if len({kind for kind, _, _ in known}) > 1:
         return "a table knows the cells of some runs only"
-    first, last = max(float(cost[0]) for _, cost, _ in whole), min(float(cost[-1]) for _, cost, _ in whole)
+    first, last = _common_costs(known)
     if last < first:
         return f"one run had ended after {last:,.0f} gradient evaluations, another's first round took {first:,.0f}"
     spent = np.array([last])
-    values = {name: [float(_held(spent, *part[1:])[0]) for part in parts if part] for name, parts in found.items()}
-    return whole[0][0], last, values
+    values = {name: [float(_held(spent, part)[0]) for part in parts if part] for name, parts in by_group.items()}
+    return known[0][0], last, values
 
 
-def _held(at: Floats, cost: Floats, values: Floats) -> Floats:
+def _common_costs(parts: Sequence[Curve]) -> tuple[float, float]:
+    """The first and the last cost that all curves have."""
+    return max(float(cost[0]) for _, cost, _ in parts), min(float(cost[-1]) for _, cost, _ in parts)
+
+
+def _held(at: Floats, part: Curve) -> Floats:
+    """The latest value of a curve at some costs."""
+    _, cost, values = part
     held: Floats = values[np.searchsorted(cost, at * (1 + 1e-12), side="right") - 1]
     return held
 
@@ -148,85 +167,74 @@ def _recent_means(values: Floats) -> Floats:
 
 
 def _finished(folders: Iterable[Path]) -> tuple[list[Run], list[str]]:
-    """Finished searches, each once, and a word on what else there is."""
+    """Finished searches, each once, and a note on the others."""
     runs: dict[Path, Run] = {}
     waiting: list[str] = []
-    for folder in folders:
-        members = _members(folder)
-        for member in members:
-            if not (member / "result.json").exists():
-                waiting.append(member.name)
-                continue
-            run = read_run(member)
-            if run.trains:
-                raise InputError(f"{member} is a training; compare takes searches")
-            runs[member.resolve()] = run
+    for member in (member for folder in folders for member in _members(folder)):
+        if not is_finished(member):
+            waiting.append(member.name)
+            continue
+        run = read_run(member)
+        if run.trains:
+            raise InputError(f"{member} is a training; compare takes searches")
+        runs[member.resolve()] = run
     return list(runs.values()), [f"Without a result yet, and left out: {_few(waiting)}."] if waiting else []
 
 
 def _members(folder: Path) -> list[Path]:
-    if (folder / "config.json").exists():
+    """The run in a folder, or the runs of a sweep, those that have not started, too."""
+    if is_started(folder):
         return [folder]
     if not folder.is_dir():
         raise InputError(f"{folder} is not there; expected a run's folder, or a sweep's")
-    begun = {file.parent.name for file in folder.glob("*/config.json")}
-    planned = _planned(folder)
-    if not begun and not planned:
+    names = {run.name for run in started_runs(folder)} | set(planned_jobs(folder))
+    if not names:
         raise InputError(f"{folder} holds no run; expected a run's folder, or a sweep's")
-    return [folder / name for name in sorted(begun | set(planned))]
+    return [folder / name for name in sorted(names)]
 
 
 def _differing(runs: Sequence[Run]) -> Key:
-    """The settings that tell runs apart, but for the seed; what a method brings with it is told by its name."""
+    """The settings in which runs differ, except for the seed; a method's name stands for its own settings."""
     settings = [flat(run) for run in runs]
-    found = [key for key in ("space", "method") if _several(key, settings)]
+    keys = [key for key in ("space", "method") if _several(key, settings)]
     for key in dict.fromkeys(name for one in settings for name in one):
         if key in ("seed", "space", "method", *ELSEWHERE) or key.startswith("choices."):
             continue
         within = ("space", "method", "seed") if key in _BUDGETS else ("space", "method")
-        places: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+        places: dict[Key, list[dict[str, Any]]] = {}
         for one in settings:
             places.setdefault(tuple(str(one.get(name)) for name in within), []).append(one)
         if any(_several(key, members) for members in places.values()):
-            found.append(key)
-    return tuple(found) or ("method",)
+            keys.append(key)
+    return tuple(keys) or ("method",)
 
 
 def _sweep_names(groups: Sequence[Sequence[Run]]) -> list[str] | None:
-    """What sweeps' files call the groups, without what all have in common; None where they have no name for each.
+    """The names that the sweeps' files give the groups, without the parts that all share; None if some have no name.
 
-    Runs outside of sweeps have none, and those of sweeps that an older version put on record.
+    Runs outside of sweeps have none, and neither do those of sweeps by an early version.
     """
     words = [{_words(run) for run in runs} for runs in groups]
-    if any(len(found) > 1 or None in found for found in words):
+    if any(len(names) > 1 or None in names for names in words):
         return None
-    columns = zip_longest(*(found for (found,) in words if found), fillvalue="")
+    columns = zip_longest(*(names for (names,) in words if names), fillvalue="")
     differing = [column for column in columns if len(set(column)) > 1]
-    names = [" ".join(filter(None, row)) for row in zip(*differing, strict=True)]
-    return names if len(set(names)) == len(groups) else None
+    joined = [" ".join(filter(None, row)) for row in zip(*differing, strict=True)]
+    return joined if len(set(joined)) == len(groups) else None
 
 
 def _words(run: Run) -> Key | None:
     folder = run.folder.resolve()
-    found = _planned(folder.parent).get(folder.name)
-    return tuple(map(str, found)) if isinstance(found, list) else None
-
-
-def _planned(folder: Path) -> dict[str, Any]:
-    """A sweep's jobs by name, each with its parts: space, method, the grid's labels; an older record has no parts."""
-    try:
-        jobs = json.loads((folder / RECORD).read_text())["jobs"]
-        return jobs if isinstance(jobs, dict) else dict.fromkeys(map(str, jobs))
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
+    words = planned_jobs(folder.parent).get(folder.name)
+    return tuple(map(str, words)) if isinstance(words, list) else None
 
 
 def _several(key: str, settings: Sequence[dict[str, Any]]) -> bool:
     return len({json.dumps(one.get(key)) for one in settings}) > 1
 
 
-def _text(key: str, found: Any) -> str:
-    return str(found) if key in ("method", "space", "data") else f"{key}={found}"
+def _text(key: str, setting: Any) -> str:
+    return str(setting) if key in ("method", "space", "data") else f"{key}={setting}"
 
 
 def _by_seed(group: Group, measure: str) -> dict[int, float]:
@@ -234,26 +242,22 @@ def _by_seed(group: Group, measure: str) -> dict[int, float]:
     for run in group.runs:
         if np.isfinite(known := value(run, measure)):
             values.setdefault(seed(run), []).append(known)
-    return {number: float(np.mean(found)) for number, found in values.items()}
+    return {number: float(np.mean(known)) for number, known in values.items()}
 
 
 def _warnings(groups: Sequence[Group], runs: Sequence[Run], measure: str) -> list[str]:
-    found = []
+    notes = []
     unknown = [run.folder.name for run in runs if not np.isfinite(value(run, measure))]
     if unknown:
         share = f"{len(unknown)} of {len(runs)} runs"
-        found.append(f"Without a finite {measure}, and left out of its means and tests: {share}, {_few(unknown)}.")
+        notes.append(f"Without a finite {measure}, and left out of its means and tests: {share}, {_few(unknown)}.")
     data = sorted({str(run.config.get("data")) for run in runs})
     if len(data) > 1:
-        found.append(f"The runs are on different data ({', '.join(data)}): their accuracies do not measure the same.")
+        notes.append(f"The runs are on different data ({', '.join(data)}): their accuracies do not measure the same.")
     if any(len({seed(run) for run in group.runs}) < len(group.runs) for group in groups):
-        found.append("Some groups have several runs of a seed: their mean is paired; name more settings with --by.")
-    return found
+        notes.append("Some groups have several runs of a seed: their mean is paired; name more settings with --by.")
+    return notes
 
 
 def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def _first(notes: Sequence[str]) -> str:
-    return f" ({notes[0].rstrip('.')})" if notes else "; name runs, or a sweep's folder"

@@ -1,8 +1,8 @@
-"""Where jobs run: processes of this machine, Ray, Slurm. An engine is a context that gives one function.
+"""Where jobs run: processes of this machine, Ray, Slurm. An engine is a context manager that yields one function.
 
-That function runs another one, of the module level, on plain data somewhere, and waits for what it returns; a worker
-that dies is an `EngineError`, whoever killed it. Leaving the context by an exception, such as an interrupt, asks all
-that still runs to stop, which lets a search write a checkpoint, and every call raises `StoppedError`.
+That function runs another, module-level function on plain data somewhere, and waits for its answer. A worker that dies
+raises an `EngineError`, whatever killed it. When an exception such as an interrupt leaves the context, the engine stops
+all running jobs, which lets a search write a checkpoint, and every call raises `StoppedError`.
 """
 
 import logging
@@ -17,51 +17,83 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
+import torch
+
 from idarts.errors import IdartsError, InputError
 
 Function = Callable[[dict[str, Any]], Any]
 Call = Callable[[Function, dict[str, Any]], Any]
 Engine = AbstractContextManager[Call]
-Job = TypeVar("Job")  # as an engine knows it
+Handle = TypeVar("Handle")  # what an engine knows a running job by
 
-NAMES = ("local", "ray", "slurm")
-PRELOADED = ["idarts.experiments.job", "torch._dynamo"]  # the latter takes seconds, and every optimiser asks for it
-_GRACE = 60.0  # seconds that a cancelled job gets to write its checkpoint
+PRELOADED = ["idarts.experiments.jobs", "torch._dynamo"]  # the latter takes seconds, and every optimiser imports it
+_GRACE = 60.0  # seconds that a cancelled job has to write its checkpoint
 
 
 class EngineError(IdartsError):
-    """A worker died, or was stopped, before it gave an answer."""
+    """A worker died before it answered."""
 
 
 class StoppedError(EngineError):
-    """The engine is being left: what ran was asked to stop, and nothing more is begun."""
+    """The engine is stopping: running jobs are stopped, and no new ones start."""
+
+
+def cores() -> int:
+    """The number of cores that this process may use.
+
+    >>> cores() >= 1
+    True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def threads_each(jobs: int) -> int:
+    """Threads for each of `jobs` jobs at a time: a share of the cores, at most OMP_NUM_THREADS.
+
+    >>> threads_each(10**6)
+    1
+    """
+    limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    most = int(limit) if limit.isascii() and limit.isdigit() else cores()
+    return max(1, min(cores() // jobs, most))
+
+
+def slots() -> int:
+    """How many searches this machine runs at a time: one for each core, but only one if they would share a GPU.
+
+    >>> 1 <= slots() <= cores()
+    True
+    """
+    return 1 if torch.accelerator.is_available() else cores()
 
 
 @contextmanager
 def _calling(
-    begin: Callable[[Function, dict[str, Any]], Job], answer: Callable[[Job], Any], stop: Callable[[list[Job]], None]
+    start: Callable[[Function, dict[str, Any]], Handle],
+    answer: Callable[[Handle], Any],
+    stop: Callable[[list[Handle]], None],
 ) -> Iterator[Call]:
-    """What all engines share: from how a job is begun, waited for and asked to stop, the function that they give."""
-    running: set[Job] = set()
-    beginning, stopping = threading.Lock(), threading.Event()
+    """The function that an engine yields, from its own ways to start a job, wait for its answer and stop it."""
+    running: set[Handle] = set()
+    starting, stopping = threading.Lock(), threading.Event()
 
     def call(function: Function, task: dict[str, Any]) -> Any:
-        with beginning:
+        with starting:
             if stopping.is_set():
-                raise StoppedError("it was not begun")
-            job = begin(function, task)
-            running.add(job)
+                raise StoppedError("it was not started")
+            handle = start(function, task)
+            running.add(handle)
         try:
-            return answer(job)
+            return answer(handle)
         finally:
-            running.discard(job)
+            running.discard(handle)
             if stopping.is_set():
-                raise StoppedError("it was asked to stop")
+                raise StoppedError("it was stopped")
 
     try:
         yield call
     except BaseException:
-        with beginning:
+        with starting:
             stopping.set()
         stop(list(running))
         raise
@@ -69,22 +101,22 @@ def _calling(
 
 @contextmanager
 def local() -> Iterator[Call]:
-    """A process for each call, forked from a server that has torch loaded already.
+    """One process for each call, forked from a server that has torch loaded already.
 
-    A pool of workers would be lost as a whole with one that is killed.
+    A pool of workers would be lost as a whole when one of them is killed.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
 
-    def begin(function: Function, task: dict[str, Any]) -> tuple[BaseProcess, Connection]:
+    def start(function: Function, task: dict[str, Any]) -> tuple[BaseProcess, Connection]:
         ours, theirs = context.Pipe(duplex=False)
         process = context.Process(target=_answer, args=(theirs, function, task))
         process.start()
         theirs.close()
         return process, ours
 
-    def answer(job: tuple[BaseProcess, Connection]) -> Any:
-        process, ours = job
+    def answer(handle: tuple[BaseProcess, Connection]) -> Any:
+        process, ours = handle
         with ours:
             try:
                 return ours.recv()
@@ -93,22 +125,22 @@ def local() -> Iterator[Call]:
             finally:
                 process.join()
 
-    def stop(jobs: list[tuple[BaseProcess, Connection]]) -> None:
-        for process, _ in jobs:
+    def stop(handles: list[tuple[BaseProcess, Connection]]) -> None:
+        for process, _ in handles:
             process.terminate()
 
-    with _calling(begin, answer, stop) as call:
+    with _calling(start, answer, stop) as call:
         yield call
 
 
-def _answer(answer: Connection, function: Function, task: dict[str, Any]) -> None:
-    """In the new process; it ends with the one that started it, even if that was killed."""
+def _answer(connection: Connection, function: Function, task: dict[str, Any]) -> None:
+    """In the new process, which ends together with its parent, even if that was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-    found = function(task)
-    with suppress(BrokenPipeError):  # nobody is left to hear it
-        answer.send(found)
+    answer = function(task)
+    with suppress(BrokenPipeError):  # the parent has ended
+        connection.send(answer)
 
 
 def _end_with(sentinel: int) -> None:
@@ -118,37 +150,37 @@ def _end_with(sentinel: int) -> None:
 
 @contextmanager
 def on_ray(address: str, threads: int = 1, gpus: float = 0) -> Iterator[Call]:
-    """Tasks of a Ray cluster; `local` starts one on this machine. Its nodes must share the sweep's folder."""
+    """Tasks of a Ray cluster; `local` starts one on this machine. Its nodes must share the experiment's folder."""
     try:
         import ray  # type: ignore[import-not-found,import-untyped,unused-ignore] # noqa: PLC0415 (an extra)
     except ImportError:
         raise InputError("the engine ray needs Ray: pip install 'idarts[ray]'") from None
-    dashboard = False if address == "local" else None  # of a cluster that is there already it is not ours to say
+    dashboard = False if address == "local" else None  # an existing cluster decides for itself
     try:
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=dashboard)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise InputError(f"no Ray cluster answers at {address} ({said}); --address local starts one here") from None
-    # Retries are ours: Ray's own would not be counted, nor reported.
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"no Ray cluster answers at {address} ({reason}); --address local starts one here") from None
+    # Retries are the runner's: Ray's own would be neither counted nor reported.
     remote = ray.remote(num_cpus=threads, num_gpus=gpus, max_retries=0)
 
-    def begin(function: Function, task: dict[str, Any]) -> Any:
+    def start(function: Function, task: dict[str, Any]) -> Any:
         return remote(function).remote(task)
 
-    def answer(job: Any) -> Any:
+    def answer(handle: Any) -> Any:
         try:
-            return ray.get(job)
+            return ray.get(handle)
         except ray.exceptions.RayError as error:
             raise EngineError(f"its worker was killed, or crashed ({type(error).__name__})") from None
 
-    def stop(jobs: list[Any]) -> None:
-        for job in jobs:
-            ray.cancel(job)
-        if jobs:
-            ray.wait(jobs, num_returns=len(jobs), timeout=_GRACE)
+    def stop(handles: list[Any]) -> None:
+        for handle in handles:
+            ray.cancel(handle)
+        if handles:
+            ray.wait(handles, num_returns=len(handles), timeout=_GRACE)
 
     try:
-        with _calling(begin, answer, stop) as call:
+        with _calling(start, answer, stop) as call:
             yield call
     finally:
         ray.shutdown()
@@ -158,28 +190,30 @@ def on_ray(address: str, threads: int = 1, gpus: float = 0) -> Iterator[Call]:
 def on_slurm(
     folder: Path, threads: int = 1, gpus: int = 0, parameters: Mapping[str, Any] | None = None, cluster: str = "slurm"
 ) -> Iterator[Call]:
-    """Slurm jobs through submitit, whose files go to `folder`; `parameters` are its own, such as `timeout_min`."""
+    """Slurm jobs through submitit, whose files go to `folder`; `parameters` are submitit's, such as `timeout_min`."""
     try:
         import submitit  # type: ignore[import-not-found,import-untyped,unused-ignore] # noqa: PLC0415 (an extra)
     except ImportError:
         raise InputError("the engine slurm needs submitit: pip install 'idarts[slurm]'") from None
-    asked = {"name": "idarts", "cpus_per_task": threads, **({"gpus_per_node": gpus} if gpus else {})}
+    wanted = {"name": "idarts", "cpus_per_task": threads, **({"gpus_per_node": gpus} if gpus else {})}
     try:
         executor = submitit.AutoExecutor(folder=folder, cluster=cluster)
-        executor.update_parameters(**asked | dict(parameters or {}))
+        executor.update_parameters(**wanted | dict(parameters or {}))
     except (RuntimeError, NameError, TypeError, ValueError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise InputError(f"submitit does not take these settings of Slurm: {said}") from None
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"submitit refuses these parameters for Slurm: {reason}") from None
 
-    def answer(job: Any) -> Any:
+    def answer(handle: Any) -> Any:
         try:
-            return job.result()
+            return handle.result()
         except (submitit.core.utils.UncompletedJobError, submitit.core.utils.FailedJobError):
-            raise EngineError(f"Slurm's job {job.job_id} died (state {job.state}); see {job.paths.stderr}") from None
+            raise EngineError(
+                f"Slurm's job {handle.job_id} died (state {handle.state}); see {handle.paths.stderr}"
+            ) from None
 
-    def stop(jobs: list[Any]) -> None:
-        for job in jobs:
-            job.cancel()
+    def stop(handles: list[Any]) -> None:
+        for handle in handles:
+            handle.cancel()
 
     with _calling(executor.submit, answer, stop) as call:
         yield call

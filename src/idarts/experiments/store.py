@@ -1,49 +1,64 @@
-"""The results of an experiment: one CSV file, written whole after every job, so that a kill loses no finished one."""
+"""The results of an experiment: one CSV file, written whole after every job, so a kill loses no finished job."""
 
 import csv
 import io
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from idarts.errors import IdartsError, InputError
+from idarts.errors import InputError
 from idarts.files import write_whole
 
+RESULTS = "results.csv"
 Value = str | int | float
 Row = dict[str, Value]
-_KEYS = ("job", "settings")  # first columns of every file: which job made the row, and with what
+_KEYS = ("job", "settings")  # columns of every file: which job made the row, and with which settings
 
 
 class Store:
-    """Rows by job. A job's rows are all there or none of them.
+    """Rows by job: all rows of a job, or none of them. The file has them in the order of `jobs`.
+
+    `columns` come first; rows may have others, too.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = Store(Path(folder, "results.csv"), ("seed", "test"))
-    ...     store.add("idarts-1", {"rounds": 3}, [{"seed": 1, "test": 93.58}])
+    ...     store.add("idarts-1", "6bfe1d77", [{"seed": 1, "test": 93.58}])
     ...     again = Store(Path(folder, "results.csv"), ("seed", "test"))
-    >>> again.has("idarts-1", {"rounds": 3}), again.rows
-    (True, [{'job': 'idarts-1', 'settings': '6bfe1d77', 'seed': 1, 'test': 93.58}])
+    >>> again.settings("idarts-1"), again.rows
+    ('6bfe1d77', [{'job': 'idarts-1', 'settings': '6bfe1d77', 'seed': 1, 'test': 93.58}])
     """
 
-    def __init__(self, path: Path, columns: Sequence[str]) -> None:
-        self.path, self.columns = path, [*_KEYS, *columns]
+    def __init__(self, path: Path, columns: Sequence[str] = (), jobs: Sequence[str] = ()) -> None:
+        self.path = path
+        self.columns = [*_KEYS, *columns] if columns else []
+        self.places = {job: place for place, job in enumerate(jobs)}
         self.rows = self._read() if path.exists() else []
 
-    def has(self, job: str, settings: Mapping[str, object]) -> bool:
-        """Whether the job is done. The same job done with other settings is an error, not a result."""
-        found = next((row for row in self.rows if row["job"] == job), None)
-        if found is not None and found["settings"] != _digest(settings):
-            raise InputError(f"{self.path} has {job} with other settings than now; name a new folder with --out")
-        return found is not None
+    def settings(self, job: str) -> str | None:
+        """The settings that a job's rows were made with; None if it has no rows."""
+        return next((str(row["settings"]) for row in self.rows if row["job"] == job), None)
 
-    def add(self, job: str, settings: Mapping[str, object], rows: Sequence[Row]) -> None:
-        """Put a finished job on record, once: its rows are seeds to whoever counts them."""
-        if self.has(job, settings):
-            raise IdartsError(f"{self.path} has {job} already; no two jobs of an experiment may have one name")
-        head: Row = {**dict.fromkeys(self.columns, ""), "job": job, "settings": _digest(settings)}
-        self.rows += [{**head, **row} for row in rows]
+    def add(self, job: str, settings: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write the rows of a finished job."""
+        for row in rows:
+            whole = {"job": job, "settings": settings, **row} if "settings" not in row else {"job": job, **row}
+            self.columns += [name for name in whole if name not in self.columns]
+            self.rows.append({name: "" if value is None else value for name, value in whole.items()})
+        self.rows = [{**dict.fromkeys(self.columns, ""), **row} for row in self.rows]
+        self.rows.sort(key=lambda row: self.places.get(str(row["job"]), -1))
+        self._write()
+
+    def keep(self, wanted: Callable[[str], bool]) -> None:
+        """Forget the rows of all other jobs."""
+        kept = [row for row in self.rows if wanted(str(row["job"]))]
+        if len(kept) < len(self.rows):
+            self.rows = kept
+            self._write()
+
+    def _write(self) -> None:
         text = io.StringIO()
         writer = csv.DictWriter(text, self.columns, lineterminator="\n")
         writer.writeheader()
@@ -52,25 +67,34 @@ class Store:
 
     def _read(self) -> list[Row]:
         try:
-            lines = list(csv.reader(io.StringIO(self.path.read_text(encoding="utf-8"))))
+            header, *lines = list(csv.reader(io.StringIO(self.path.read_text(encoding="utf-8")))) or [[]]
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise InputError(f"{self.path} cannot be read ({error}); name a new folder with --out") from None
-        if not lines or lines[0] != self.columns or any(len(line) != len(self.columns) for line in lines):
-            raise InputError(f"{self.path} is not of this experiment; name a new folder with --out")
+        if (header and not set(_KEYS) <= set(header)) or any(len(line) != len(header) for line in lines):
+            raise InputError(f"{self.path} is not the table of an experiment; name a new folder with --out")
+        self.columns = header + [name for name in self.columns if name not in header]
         return [
-            {name: text if name in _KEYS else _value(text) for name, text in zip(self.columns, line, strict=True)}
-            for line in lines[1:]
+            {
+                **dict.fromkeys(self.columns, ""),
+                **{name: _value(name, text) for name, text in zip(header, line, strict=True)},
+            }
+            for line in lines
         ]
 
 
-def _value(text: str) -> Value:
-    for kind in (int, float):
+def digest(settings: Mapping[str, object]) -> str:
+    """Settings as a short text, which differs where they differ.
+
+    >>> digest({"rounds": 3}), digest({"rounds": 4})
+    ('6bfe1d77', '24bf8bb0')
+    """
+    return f"{zlib.crc32(json.dumps(settings, sort_keys=True, default=str).encode()):08x}"
+
+
+def _value(name: str, text: str) -> Value:
+    for kind in () if name in _KEYS else (int, float):
         try:
             return kind(text)
         except ValueError:
             continue
     return text
-
-
-def _digest(settings: Mapping[str, object]) -> str:
-    return f"{zlib.crc32(json.dumps(settings, sort_keys=True, default=str).encode()):08x}"

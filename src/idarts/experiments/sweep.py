@@ -1,199 +1,205 @@
-"""A sweep from its plan to its table: every job done or reported, each in a folder of its own, none of them twice."""
+"""Sweeps: every combination of spaces, methods, a grid of settings and seeds in a file is a search of its own."""
 
 import json
-import os
-import signal
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
-from dataclasses import asdict
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-import torch
+from idarts.engine.settings import Setting, change, dotted, resolve, settings_of
+from idarts.errors import InputError, require_known
+from idarts.experiments.comparison import compare
+from idarts.experiments.experiment import Experiment, Request
+from idarts.experiments.facts import facts
+from idarts.experiments.jobs import SearchJob
+from idarts.experiments.record import SWEEP
+from idarts.experiments.runs import ELSEWHERE
+from idarts.experiments.store import Row
+from idarts.pages.comparison import sections
+from idarts.pages.experiment import Section
+from idarts.searching import METHODS, PRESETS, RunConfig
+from idarts.spaces import space
 
-from idarts._version import __version__
-from idarts.arch.forms import RESULT
-from idarts.engine.folder import read_config
-from idarts.engine.lock import locked, require_own
-from idarts.engine.settings import dotted
-from idarts.errors import InputError
-from idarts.experiments.engines import Call, Engine, EngineError, StoppedError, local
-from idarts.experiments.job import Outcome, Task, work
-from idarts.experiments.plan import Plan
-from idarts.experiments.results import RECORD, write_results
-from idarts.files import write_whole
-from idarts.searching.run import RunConfig
+EXAMPLE = """\
+preset: smoke                        # named settings of `idarts search`, below all others
+methods: [idarts, darts]             # default: idarts
+spaces: [nas-bench-201]              # default: the preset's
+seeds: 3                             # 1, 2 and 3; or a list: [4, 7]
+settings:                            # any of `idarts search`, for all jobs
+  gradient_evaluations: 500
+  rounds: 1000
+grid:                                # every combination is searched
+  alpha.rate: [0.003, 0.01]          # a setting's values,
+  images: {small: {image: 8}, large: {image: 16, batch: 32}}  # or named sets of settings
+"""
+KEYS = ("preset", "methods", "spaces", "seeds", "settings", "grid", "out", "slurm")
+_OWN_KEYS = {"method": "methods", "space": "spaces", "seed": "seeds"}  # settings that have a key of their own
+GROUPS = 12  # that a page compares with each other; tests of every pair take time
 
-LOGS = "logs"
-RETRIES = 2
-
-Tell = Callable[[str], None]
+Layer = dict[str, Any]  # settings by their dotted names
 
 
-def sweep(
-    plan: Plan,
-    out: Path,
-    engine: Engine | None = None,
-    *,
-    jobs: int | None = None,
-    threads: int | None = None,
-    retries: int = RETRIES,
-    tell: Tell = print,
-) -> dict[str, str]:
-    """Run what is left of a plan, and give the jobs that failed with the reason; the others are in `results.csv`.
+@dataclass(frozen=True)
+class Plan:
+    """The searches of a sweep by their names, the folder for them, and parameters for Slurm."""
 
-    At most `jobs` run at a time (default: one a core, or one on a GPU), each with `threads` (default: as
-    `threads_each` says). A job that dies is tried again, `retries` times; a mistake in its settings is not. SIGTERM
-    stops it as Ctrl-C does. Call it again, and it goes on.
+    jobs: dict[str, SearchJob]
+    out: Path | None = None
+    slurm: dict[str, Any] | None = None
+
+    @property
+    def experiment(self) -> Experiment:
+        """The sweep as an experiment, for `run_experiment`; every search has a row in `results.csv`.
+
+        >>> import tempfile
+        >>> from idarts.experiments import run_experiment
+        >>> two = plan({"preset": "smoke", "methods": ["random-nas", "darts-first-order"], "settings": {"rounds": 1}})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = run_experiment(two.experiment, Request(Path(folder)), tell=lambda line: None)
+        ...     len(Path(folder, "results.csv").read_text().splitlines())
+        3
+        """
+        show = _show if find_spec("jinja2") and find_spec("scipy") else None  # a sweep can do without a page
+        jobs, summary = self.jobs.values(), f"{len(self.jobs)} searches."
+        return Experiment(SWEEP, summary, lambda _: jobs, show, fixed=(), kind=SWEEP, from_folders=True)
+
+
+def _show(rows: list[Row], request: Request) -> list[Section]:
+    if len(rows) < 2:
+        return []
+    comparison = compare([request.out])
+    if len(comparison.groups) > GROUPS:
+        many = (
+            f"{len(comparison.groups)} groups are too many for tests of every pair; `idarts compare --by` makes fewer."
+        )
+        return [Section("Comparison", [many])]
+    return sections(facts(comparison))
+
+
+def read_plan(file: Path) -> Plan:
+    """The plan in a YAML file.
 
     >>> import tempfile
-    >>> from idarts.experiments import plan
-    >>> two = plan({"preset": "smoke", "methods": ["random-nas", "darts-first-order"], "settings": {"rounds": 1}})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     failed = sweep(two, Path(folder), tell=lambda line: None)
-    ...     len(Path(folder, "results.csv").read_text().splitlines())  # a line of names, and one for each
-    3
-    >>> failed
-    {}
+    ...     _ = Path(folder, "sweep.yaml").write_text(EXAMPLE)
+    ...     jobs = read_plan(Path(folder, "sweep.yaml")).jobs
+    >>> len(jobs), min(jobs)
+    (24, 'nas-bench-201-darts-alpha.rate=0.003-large-1')
     """
-    jobs = jobs or min(slots(), len(plan.jobs))
-    threads = threads or threads_each(jobs)
-    with _claimed(out):
-        _require_same(out, plan.jobs)
-        _record(out, plan)
-        todo = {name: settings for name, settings in plan.jobs.items() if not (out / name / RESULT).exists()}
-        if len(todo) < len(plan.jobs):
-            tell(f"{len(plan.jobs) - len(todo)} of {len(plan.jobs)} jobs are done already")
-        tasks = {name: _task(out, name, settings, threads) for name, settings in todo.items()}
-        write_results(out)
-        if not tasks:
-            return {}
-        tell(f"jobs: {len(tasks)}, {min(jobs, len(tasks))} at a time; logs: {out / LOGS}")
-        return _run(tasks, out, engine or local(), jobs, retries, tell)
-
-
-def cores() -> int:
-    """Those that this process may use.
-
-    >>> cores() >= 1
-    True
-    """
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def threads_each(jobs: int) -> int:
-    """Those of each of some jobs side by side: a share of the cores, but no more than OMP_NUM_THREADS asks for.
-
-    >>> threads_each(10**6)
-    1
-    """
-    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    most = int(asked) if asked.isascii() and asked.isdigit() else cores()
-    return max(1, min(cores() // jobs, most))
-
-
-def slots() -> int:
-    """How many searches this machine runs side by side: one a core, but only one where they would share a GPU.
-
-    >>> 1 <= slots() <= cores()
-    True
-    """
-    return 1 if torch.accelerator.is_available() else cores()
-
-
-def _run(tasks: Mapping[str, Task], out: Path, engine: Engine, jobs: int, retries: int, tell: Tell) -> dict[str, str]:
-    failed: dict[str, str] = {}
-    # The engine is left first: it stops what runs, and only then can the threads that wait for it end.
-    with terminated_as_interrupted(), ThreadPoolExecutor(jobs) as pool, engine as call:
-        futures: dict[Future[str | None], str] = {
-            pool.submit(_tried, call, task, retries, tell): name for name, task in tasks.items()
-        }
-        for number, future in enumerate(as_completed(futures), start=1):
-            name, failure = futures[future], future.result()
-            if failure is None:
-                write_results(out)
-            else:
-                failed[name] = failure
-            tell(f"[{number}/{len(tasks)}] {name}" + (f" failed: {failure}" if failure else ""))
-    return failed
-
-
-def _tried(call: Call, task: Task, retries: int, tell: Tell) -> str | None:
-    """Why a job failed at last, or None."""
-    for attempt in range(retries + 1):
-        try:
-            outcome: Outcome = call(work, task)
-        except EngineError as error:
-            outcome = Outcome(str(error), again=not isinstance(error, StoppedError))
-        # A worker may die after the last word was written.
-        if outcome.failure is None or Path(task["folder"], RESULT).exists():
-            return None
-        if not outcome.again or attempt == retries:
-            break
-        tell(f"{Path(task['folder']).name}: {outcome.failure}; trying again ({attempt + 1} of {retries})")
-    return outcome.failure
-
-
-def _task(out: Path, name: str, settings: RunConfig, threads: int) -> Task:
-    log = out / LOGS / f"{name}.log"
-    paths = {"folder": str((out / name).resolve()), "log": str(log.resolve())}
-    return {**paths, "settings": asdict(settings), "threads": threads}
-
-
-def _require_same(out: Path, jobs: Mapping[str, RunConfig]) -> None:
-    """A folder whose run was begun with other settings is not this plan's; one that it did not know stood as usual."""
-    for name, settings in jobs.items():
-        file = out / name / "config.json"
-        if not file.exists():
-            continue
-        try:
-            before = read_config(out / name)
-        except InputError:
-            raise InputError(f"{file} cannot be read; delete its folder") from None
-        now, before = _settings(asdict(settings)), _settings(asdict(RunConfig())) | _settings(before)
-        other = next((key for key, value in now.items() if before[key] != value), None)
-        if other:
-            raise InputError(
-                f"{out / name} was begun with another {other}; name a new folder with --out, or delete that one"
-            )
-
-
-def _settings(found: Mapping[str, Any]) -> dict[str, Any]:
-    """By dotted names, as JSON has them."""
-    return dotted(json.loads(json.dumps(found)))
-
-
-def _record(out: Path, plan: Plan) -> None:
-    """What is planned: `compare` tells jobs that wait, and calls settings as the plan does."""
-    (out / LOGS).mkdir(exist_ok=True)
-    record = {"idarts": __version__, "jobs": {name: plan.parts.get(name) for name in plan.jobs}}
-    write_whole(out / RECORD, f"{json.dumps(record, indent=1)}\n".encode())
-
-
-@contextmanager
-def _claimed(out: Path) -> Iterator[None]:
-    """The folder, for this sweep alone."""
-    require_own(out, RECORD, "sweep")
-    with locked(out, "sweep"):
-        yield
-
-
-@contextmanager
-def terminated_as_interrupted() -> Iterator[None]:
-    """SIGINT, too: where a shell began the sweep in the background, it is ignored unless someone asks for it."""
-
-    def stop(_: int, __: FrameType | None) -> None:
-        raise KeyboardInterrupt
+    import yaml  # type: ignore[import-untyped] # noqa: PLC0415 (an extra)
 
     try:
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not in the main thread: whoever is there handles signals
-        yield
-        return
+        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"the sweep {file} cannot be read: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{file} is not YAML ({reason}); `idarts sweep --help` shows an example") from None
     try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        return plan(data)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+
+
+def plan(data: Any) -> Plan:
+    """The plan that the content of a file describes.
+
+    >>> plan({"preset": "smoke", "methods": ["idarts", "darts"], "grid": {"batch": [16]}}).jobs.keys()
+    dict_keys(['nas-bench-201-idarts-batch=16-1', 'nas-bench-201-darts-batch=16-1'])
+    """
+    if not isinstance(data, Mapping):
+        raise InputError("expected keys and values; `idarts sweep --help` shows an example")
+    for key in data:
+        require_known("key", key, KEYS)
+    preset = {"preset": data.get("preset")}
+    default = resolve(RunConfig(), [preset], PRESETS, METHODS)
+    methods, spaces = _listed(data, "methods", ["idarts"]), _listed(data, "spaces", [default.space])
+    for name in methods:
+        require_known("method", name, METHODS)
+    for name in spaces:
+        space(name)
+    common = _layer(_mapping(data, "settings"))
+    grid = [_axis(name, values) for name, values in _mapping(data, "grid").items()]
+    jobs: dict[str, SearchJob] = {}
+    for place, method, point, seed in product(spaces, methods, product(*grid), _seeds(data.get("seeds", 1))):
+        words = (place, method, *(label for label, _ in point))
+        first = {**preset, "space": place, "method": method, "seed": seed}
+        job = _job(words, [first, common, *(layer for _, layer in point)])
+        if job.name in jobs:
+            raise InputError(f"{job.name} is there twice; name every method, space, seed and value once")
+        jobs[job.name] = job
+    out = data.get("out")
+    return Plan(jobs, Path(str(out)) if out is not None else None, _mapping(data, "slurm"))
+
+
+def _job(words: tuple[str, ...], sources: Sequence[Layer]) -> SearchJob:
+    """A job by its name's parts and its settings, the later above the earlier."""
+    name = re.sub(r"[^\w.=+-]+", "_", "-".join([*words, str(sources[0]["seed"])]))  # good for all file systems
+    try:
+        config = resolve(RunConfig(), sources, PRESETS, METHODS)
+    except InputError as error:
+        raise InputError(f"{error} (job {name})") from None
+    return SearchJob(name, settings_text(config), words=words, config=config, folder=name)
+
+
+def settings_text(config: RunConfig) -> str:
+    """The settings of a search that are neither defaults nor its method's own, as JSON.
+
+    >>> settings_text(RunConfig(method="darts-first-order", batch=8, seed=3))
+    '{"batch": 8, "hypergradient.order": "implicit", "inner_steps": 4}'
+    """
+    usual = dotted(asdict(change(RunConfig(), METHODS[config.method])))
+    settings = {name: value for name, value in dotted(asdict(config)).items() if usual[name] != value}
+    left_out = (*_OWN_KEYS, *ELSEWHERE)
+    return json.dumps({name: settings[name] for name in settings if name not in left_out}, sort_keys=True)
+
+
+@cache
+def _known() -> dict[str, Setting]:
+    return {setting.name: setting for setting in settings_of(RunConfig)}
+
+
+def _layer(settings: Mapping[str, Any]) -> Layer:
+    """Settings of a file by their dotted names; YAML reads numbers such as 1e-3 as text."""
+    layer = dotted(settings)
+    for name, value in layer.items():
+        if name in _OWN_KEYS:
+            raise InputError(f"{name} is not set here; list it under {_OWN_KEYS[name]}")
+        require_known("setting", name, _known())
+        if isinstance(value, str):
+            layer[name] = _known()[name].read(value)
+    return layer
+
+
+def _axis(name: str, values: Any) -> list[tuple[str, Layer]]:
+    if isinstance(values, list) and values:
+        return [(f"{name}={value}", _layer({name: value})) for value in values]
+    if isinstance(values, Mapping) and values and all(isinstance(part, Mapping) for part in values.values()):
+        return [(str(label), _layer(part)) for label, part in values.items()]
+    raise InputError(f"grid.{name} is {values!r}, expected a list of values, or named sets of settings")
+
+
+def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = data.get(key) or {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"{key} is {value!r}, expected names and values")
+    return {str(name): part for name, part in value.items()}
+
+
+def _listed(data: Mapping[str, Any], key: str, default: list[str]) -> list[str]:
+    names = data.get(key, default)
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{key} is {names!r}, expected a list of names such as [{', '.join(default)}]")
+    return names
+
+
+def _seeds(seeds: Any) -> list[int]:
+    if type(seeds) is int and seeds > 0:
+        return list(range(1, seeds + 1))
+    if not isinstance(seeds, list) or not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
+        raise InputError(f"seeds is {seeds!r}, expected a number of seeds such as 3, or a list such as [1, 2, 3]")
+    return seeds

@@ -1,4 +1,4 @@
-"""What a hypergradient costs and how good it is, measured: direction, error, products, time, memory."""
+"""The quality and the cost of a hypergradient, measured: direction, error, products, time, memory."""
 
 import os
 import time
@@ -14,19 +14,19 @@ from idarts.experiments.store import Row
 from idarts.hypergrad import Estimate
 
 
-def quality(found: Estimate, exact: Tensor, steps: int = 0) -> Row:
-    """Cosine and relative error against the exact hypergradient, and what it took with `steps` gradients before it."""
-    grads = torch.cat([part.flatten() for part in found.grads])
+def quality(estimate: Estimate, exact: Tensor, steps: int = 0) -> Row:
+    """Cosine and relative error against the exact hypergradient, and its cost with the `steps` gradients before it."""
+    grads = torch.cat([part.flatten() for part in estimate.grads])
     return {
         "cosine": float(torch.nn.functional.cosine_similarity(grads, exact, dim=0)),
         "error": float((grads - exact).norm() / exact.norm()),
-        "hvps": found.diagnostics.hvps,
-        "gradient_evaluations": round(steps + found.diagnostics.gradient_evaluations, 2),
+        "hvps": estimate.diagnostics.hvps,
+        "gradient_evaluations": round(steps + estimate.diagnostics.gradient_evaluations, 2),
     }
 
 
 def cost(call: Callable[[], object], repeats: int = 3) -> Row:
-    """Milliseconds (the least of some repeats) and the most kilobytes that tensors held above those at entry."""
+    """Milliseconds (the least of some repeats) and the peak kilobytes of tensors above those at the start."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -36,12 +36,12 @@ def cost(call: Callable[[], object], repeats: int = 3) -> Row:
 
 
 def peak_bytes(call: Callable[[], object]) -> int:
-    """The peak of tensor memory during a call, above what was held before; on a CPU events are summed.
+    """The peak of tensor memory during a call, above the memory before it; on a CPU, from the profiler's events.
 
     >>> peak_bytes(lambda: torch.zeros(1000, dtype=torch.float64) + 1) >= 16000
     True
     """
-    os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # else the profiler tells stderr that it starts and stops
+    os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # or the profiler logs its start and stop to stderr
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()

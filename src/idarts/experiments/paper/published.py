@@ -32,7 +32,7 @@ TABLE_K: dict[tuple[int, int], Six] = {
     (4, 3): ("89.35±0.03", "92.29±0.26", "68.51±0.77", "68.58±1.18", "42.37±0.48", "42.26±0.41"),
 }
 
-# The figures are pictures without numbers; what the paper says of them.
+# The figures are pictures without numbers; these are the paper's words about them.
 FIGURE_1_CLAIMS = (
     "every T does better than DARTS along the search, T = 1 by a large margin",
     "a larger T converges to excellent cells faster; T = 5 is a good compromise",

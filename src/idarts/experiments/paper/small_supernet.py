@@ -5,19 +5,18 @@ from dataclasses import dataclass
 from functools import cache
 
 import torch
-from sklearn.datasets import load_digits
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, cross_entropy
 
 Tensors = tuple[Tensor, ...]
 FUNCTIONS: tuple[Callable[[Tensor], Tensor], ...] = (torch.tanh, torch.sin, torch.nn.functional.softplus)
 _DECAY = 0.02
-_MOVED = 0.2  # how far the inner steps begin from the optimum, beside its length
+_MOVED = 0.2  # distance from the optimum at which the inner steps start, relative to its length
 
 
 @dataclass(frozen=True)
 class SmallSupernet:
-    """Training and validation digits; the losses are smooth, and their decay makes the optimum a strict one."""
+    """Training and validation digits; the losses are smooth, and weight decay makes the optimum strict."""
 
     x: Tensor
     y: Tensor
@@ -48,6 +47,8 @@ def small_supernet(images: int, hidden: int) -> tuple[SmallSupernet, Tensors, Te
     >>> max(float(part.abs().max()) for part in slope) < 1e-7 < eigenvalue
     True
     """
+    from sklearn.datasets import load_digits  # noqa: PLC0415 (an extra)
+
     bunch = load_digits()
     pixels = torch.tensor(bunch.images[:images], dtype=torch.float64) / 16
     x = avg_pool2d(pixels[:, None], 2).flatten(1)
@@ -69,16 +70,16 @@ def small_supernet(images: int, hidden: int) -> tuple[SmallSupernet, Tensors, Te
 
 
 def stepped(net: SmallSupernet, w: Tensors, a: Tensors, step: float, steps: int) -> tuple[Tensors, Tensors]:
-    """Weights beside the optimum, and where T inner steps take them from there."""
+    """Weights beside the optimum, and the weights after T inner steps from there."""
     make = torch.Generator().manual_seed(1)
     size = torch.cat([t.detach().flatten() for t in w])
     moved = _MOVED * float(size.norm()) / size.numel() ** 0.5
-    begin = [(t.detach() + moved * torch.randn(t.shape, generator=make, dtype=t.dtype)).requires_grad_() for t in w]
-    here = tuple(begin)
+    start = [(t.detach() + moved * torch.randn(t.shape, generator=make, dtype=t.dtype)).requires_grad_() for t in w]
+    here = tuple(start)
     for _ in range(steps):
         slope = torch.autograd.grad(net.inner(here, a), here)
         here = tuple((t - step * s).detach().requires_grad_() for t, s in zip(here, slope, strict=True))
-    return tuple(begin), here
+    return tuple(start), here
 
 
 def _minimised(net: SmallSupernet, w: Tensors, a: Tensors) -> Tensors:

@@ -6,7 +6,6 @@ Lipschitz gradients (Assumptions 1 and 2). Then w* = H⁻¹(Bα + b), ∂²L1/�
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -42,8 +41,8 @@ class Bilevel:
 
     def optimum(self, a: Tensor) -> Tensor:
         """w*(α)."""
-        found: Tensor = torch.linalg.solve(self.H, self.B @ a.detach() + self.b)
-        return found
+        optimum: Tensor = torch.linalg.solve(self.H, self.B @ a.detach() + self.b)
+        return optimum
 
     def slope(self, w: Tensor) -> Tensor:
         """∂L2/∂w."""
@@ -57,7 +56,7 @@ class Bilevel:
         return self.rho * away / _soft(away) + implicit
 
     def bound(self, a: Tensor, terms: int, step: float) -> float:
-        """Theorem 1: C_{L1^wα} · C_{L2^w} · (1 − γμ)^{K+1} / μ, with the constants as they are at this α."""
+        """Theorem 1: C_{L1^wα} · C_{L2^w} · (1 − γμ)^{K+1} / μ, with the constants at this α."""
         mixed = float(torch.linalg.matrix_norm(self.B, 2))
         return mixed * float(self.slope(self.optimum(a)).norm()) * (1 - step * MU) ** (terms + 1) / MU
 
@@ -90,7 +89,7 @@ def estimate(inner: Loss, outer: Loss, w: Tensor, a: Tensor, method: Method) -> 
     return hypergradient(inner, outer, (w.requires_grad_(),), (a.requires_grad_(),), method).grads[0].detach()
 
 
-# name → (γ, whether the bound is tight, how far w is from w*). The theorem speaks of γ < 1/L at w*, and of no other.
+# name → (γ, whether the bound is tight, distance of w from w*). The theorem holds for γ ≤ 1/L at w* only.
 CASES: dict[str, tuple[float, bool, float]] = {
     "γ = 1/L": (1 / L, False, 0.0),
     "γ = 0.1/L": (0.1 / L, False, 0.0),
@@ -111,9 +110,9 @@ def theorem_1(case: str) -> Iterator[Row]:
     exact, optimum = problem.gradient(a), problem.optimum(a)
     w = optimum + off * torch.nn.functional.normalize(torch.ones_like(optimum), dim=0)
     for terms in TERMS:
-        found = estimate(problem.inner, problem.outer, w, a, Neumann(terms, step))
+        gradient = estimate(problem.inner, problem.outer, w, a, Neumann(terms, step))
         bound = problem.bound(a, terms, step)
-        yield {"case": case, "K": terms, "error": float((found - exact).norm()), "bound": bound}
+        yield {"case": case, "K": terms, "error": float((gradient - exact).norm()), "bound": bound}
 
 
 def corollary_2() -> Iterator[Row]:
@@ -126,13 +125,13 @@ def corollary_2() -> Iterator[Row]:
     w = problem.optimum(a)
     for terms in (1, 2, 4, 8, 16):
         methods = TruncatedReverse(terms + 2, terms, 1 / L), Neumann(terms, 1 / L), Neumann(terms - 1, 1 / L)
-        found = [estimate(problem.inner, problem.outer, w, a, method) for method in methods]
-        same, fewer = (float((found[0] - other).norm() / found[0].norm()) for other in found[1:])
+        first, *others = (estimate(problem.inner, problem.outer, w, a, method) for method in methods)
+        same, fewer = (float((first - other).norm() / first.norm()) for other in others)
         yield {"K": terms, "same": same, "fewer": fewer}
 
 
 def theorem_2(terms: int, steps: int, seed: int, additive: bool = False) -> Iterator[Row]:
-    """Stochastic steps on α with minibatches as the theorem asks for; norms are means since the row before.
+    """Stochastic steps on α with minibatches that meet the conditions; norms are means since the row before.
 
     Minibatches of L1 differ by functions that are linear in w and α (condition 4), of L2 by a factor 1 ± `NOISE`, so
     the noise vanishes with the gradient (condition 2). `additive` breaks condition 2: the noise then stays.
@@ -148,9 +147,9 @@ def theorem_2(terms: int, steps: int, seed: int, additive: bool = False) -> Iter
         i, j = torch.randint(2, (2,), generator=random).mul(2).sub(1).tolist()
         w = problem.optimum(a)
         inner, outer = _minibatches(problem, tilts, i, j, additive)
-        found = estimate(inner, outer, w, a, Neumann(terms, 1 / L))
-        norms.append((float(found.norm()), float(problem.gradient(a).norm())))
-        a = a.detach() - first / (1 + number / 20) ** 0.6 * found  # the sum diverges, that of the squares does not
+        gradient = estimate(inner, outer, w, a, Neumann(terms, 1 / L))
+        norms.append((float(gradient.norm()), float(problem.gradient(a).norm())))
+        a = a.detach() - first / (1 + number / 20) ** 0.6 * gradient  # the sum diverges, that of the squares does not
         if number in marks:
             taken, true = (sum(values) / len(norms) for values in zip(*norms, strict=True))
             bound = problem.bound(a, terms, 1 / L)
@@ -168,15 +167,6 @@ def _minibatches(problem: Bilevel, tilts: Tensor, i: int, j: int, additive: bool
         return (1 + NOISE * i) * problem.outer(w, a)
 
     return inner, outer
-
-
-def falls(values: list[float]) -> bool:
-    """Whether a sequence of means falls from each to the next.
-
-    >>> falls([3.0, 2.0, 1.0]), falls([3.0, 1.0, 2.0])
-    (True, False)
-    """
-    return all(later < earlier for earlier, later in pairwise(values))
 
 
 def still_falls(values: list[float]) -> bool:
