@@ -14,9 +14,7 @@ WHOLE = {"darts"}  # also the name of a method: only as a whole string
 
 # Presets, methods, the paper's experiments and the files of a benchmark's table are about one space by nature.
 ALLOWED = {
-    "searching/presets.py",
-    "searching/settings.py",
-    "searching/run.py",  # the default of RunConfig.space
+    "searching/settings.py",  # the default of RunConfig.space
     "training/presets.py",
     "experiments/paper",
     "tables",
@@ -24,7 +22,7 @@ ALLOWED = {
     "cli/doctor.py",  # what the table of NAS-Bench-101 is also for
     "cli/table.py",  # a column of that table
     "data/splitting.py",  # the halves of CIFAR that NAS-Bench-201 publishes
-    "experiments/plan.py",  # the example of a plan
+    "experiments/sweep.py",  # the example of a plan
 }
 
 

@@ -23,9 +23,9 @@ class Registry(Generic[Part]):
     16711680
     >>> list(colours), colours["red"] == 0xFF0000
     (['red'], True)
-    >>> colours["rde"]
+    >>> colours["redd"]
     Traceback (most recent call last):
-    idarts.errors.InputError: unknown colour 'rde'; did you mean red?
+    idarts.errors.InputError: unknown colour 'redd'; did you mean red?
     """
 
     def __init__(self, kind: str, package: str | None = None, *, folders: bool = False) -> None:
@@ -114,16 +114,16 @@ class Registry(Generic[Part]):
         self._discover()
         if isinstance(name, str) and ":" in name:
             return f"the {self.kind} {name} is not loaded; name it on the command line, or pass the object from Python"
-        return f"unknown {self.kind} {name!r}; {nearest(name, self._parts)}"
+        return f"unknown {self.kind} {name!r}; {nearest(name, sorted(self._parts))}"
 
     def __contains__(self, name: object) -> bool:
         self._discover()
         return name in self._parts or name in self._own
 
     def __iter__(self) -> Iterator[str]:
-        """The names of the parts that this package ships, in the order of their files."""
+        """The names of the parts that this package ships, sorted."""
         self._discover()
-        return iter(self._parts)
+        return iter(sorted(self._parts))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -132,10 +132,14 @@ class Registry(Generic[Part]):
         """Import the package's modules, each of which adds its parts."""
         if self._complete or self.package is None:
             return
-        self._complete = True
-        for module in sorted(iter_modules(import_module(self.package).__path__), key=lambda found: found.name):
-            if not module.name.startswith("_") and (module.ispkg or not self.folders):
-                import_module(f"{self.package}.{module.name}")
+        self._complete = True  # before the imports: a module may look a part up while it is imported
+        try:
+            for module in sorted(iter_modules(import_module(self.package).__path__), key=lambda info: info.name):
+                if not module.name.startswith("_") and (module.ispkg or not self.folders):
+                    import_module(f"{self.package}.{module.name}")
+        except BaseException:
+            self._complete = False  # the next look-up fails in the same way, rather than with parts missing
+            raise
 
 
 def _qualified(part: object) -> str:

@@ -12,9 +12,8 @@ import pytest
 from idarts.cli import main
 from idarts.cli.doctor import required_modules
 from idarts.engine.settings import dotted
-from idarts.searching.run import RunConfig
-from idarts.searching.settings import METHODS
-from idarts.spaces import space
+from idarts.searching import METHODS, RELAXATIONS, SELECTIONS, RunConfig
+from idarts.spaces import SPACES
 from idarts.training.settings import TrainConfig
 
 
@@ -51,11 +50,12 @@ def test_defaults_are_shown_once(capsys):
 
 def test_names_in_the_help_are_all_there_are(capsys):
     text = " ".join(shown(capsys, "search").split())
-    methods = re.search(r"--method VALUE .*?: (.*?) \(default", text)[1].split(", ")
-    assert methods == list(METHODS)
-    spaces = ["nas-bench-201", *(f"nas-bench-1shot1-s{number}" for number in (1, 2, 3)), "darts"]
-    assert "--space VALUE search space: nas-bench-201, nas-bench-1shot1-s1, -s2 or -s3, or darts (" in text
-    assert [space(name).macro.classes > 0 for name in spaces] == [True] * 5
+    for option, registry in {"space": SPACES, "relaxation": RELAXATIONS, "selection.rule": SELECTIONS}.items():
+        names = re.search(rf"--{option} VALUE .*?: ([^:]*), or your own package.module:name", text)[1].split(", ")
+        assert names == list(registry)
+    assert main(["methods"]) == 0
+    listed = capsys.readouterr().out
+    assert all(f"{name}\n" in listed for name in METHODS)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_names_in_the_help_are_all_there_are(capsys):
         ("reproduce table-1 --jobs two", "--jobs is 'two', expected a whole number"),
         ("reproduce table-2", "unknown experiment 'table-2'; did you mean table-k?"),
         ("search --roundz 3", "unknown option --roundz; did you mean --rounds?"),
-        ("search --rate 3", "unknown option --rate; did you mean --weights.rate or --alpha.rate or --selection.rate?"),
+        ("search --rate 3", "unknown option --rate; did you mean --weights.rate or --alpha.rate or --controller.rate?"),
         ("search --arch X", "unknown option --arch; idarts search --help lists all options"),
         ("train --arch X", "unknown option --arch; did you mean --architecture?"),
         ("train --checkpoint_round 3", "unknown option --checkpoint_round; did you mean --checkpoint-rounds?"),

@@ -10,7 +10,6 @@ import sys
 import warnings
 from random import Random
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import pytest
 import torch
@@ -20,7 +19,7 @@ from idarts.arch import Architecture, parse, sample
 from idarts.cli.progress import Progress
 from idarts.cli.views import cell_text
 from idarts.data import Batches, load, split
-from idarts.searching import Round, Search, config
+from idarts.searching import Round, Task, config
 from idarts.spaces import space
 
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"  # the cursor
@@ -33,16 +32,19 @@ def search():
     found = space("nas-bench-201")
     net = found.supernet(found.skeleton.changed(depth=1, channels=4), in_channels=1)
     parts = split(load("digits").train, 0.5, seed=0)
-    search = Search(net, *(Batches(part, 16) for part in parts), config(rounds=2))
+    search = Task(net, *(Batches(part, 16) for part in parts), config(rounds=2)).search()
     search.seen = list(search.rounds())
     return search
+
+
+MEASURES = ("norm", "implicit_share", "contraction", "step")
 
 
 class Pretended:
     """A search that computes nothing; it counts how often its cell is drawn."""
 
     def __init__(self, total):
-        self.total, self.number, self.drawn, self.truth = total, 0, 0, None
+        self.total, self.number, self.drawn, self.task = total, 0, 0, SimpleNamespace(table=None)
 
     def used(self):
         return self.number / self.total
@@ -54,7 +56,9 @@ class Pretended:
     def round(self, **more):
         self.number += 1
         values = {"train_loss": 2.0, "valid_loss": 2.5, "rate": 0.02, "entropy": 0.9, "margin": 0.1}
-        return Round(self.number, gradient_evaluations=9.0, **(values | more)), self
+        known = {name: value for name, value in (values | more).items() if name not in MEASURES}
+        measures = {name: value for name, value in more.items() if name in MEASURES}
+        return Round(self.number, gradient_evaluations=9.0, measures=measures, **known), self
 
 
 def terminal(width=100):
@@ -116,7 +120,7 @@ def test_the_tables_accuracy_where_there_is_a_table():
             return 91.25 if architecture == parse("nas-bench-201:7") else 0.0
 
     console, search = terminal(), Pretended(1)
-    search.truth = Table()
+    search.task.table = Table()
     with Progress(console=console) as progress:
         progress(*search.round())
     assert "91.25 % test accuracy" in "\n".join(screen(console))
@@ -207,24 +211,15 @@ def test_narrow_terminals(width):
     assert max(map(len, screen(console))) <= width
 
 
-class Generation(NamedTuple):
-    """A round of a user's own strategy, which knows no α."""
-
-    number: int
-    best_accuracy: float
-    evaluated: int
-    parent: str = "a"
-
-
 def test_a_search_without_alpha_shows_what_it_has():
     work = SimpleNamespace(total=2, used=lambda: 0.5)
     plain = Console(file=io.StringIO(), force_terminal=False)
     with Progress(console=plain) as progress:
-        progress(Generation(1, 0.91234, 40), work)
+        progress(Round(1, measures={"best_accuracy": 0.91234, "evaluated": 40}), work)
     assert plain.file.getvalue() == "round     1/2  best accuracy 0.9123  evaluated 40\n"
     console = terminal()
     with Progress(console=console) as progress:
-        progress(Generation(1, 0.91234, 40), work)
+        progress(Round(1, measures={"best_accuracy": 0.91234, "evaluated": 40}), work)
         progress(SimpleNamespace(number=2), work)  # nothing but its number
     assert "best accuracy 0.9123  evaluated 40" in written(console)
     assert not any(word in written(console) for word in ("loss", "entropy", "series", "cell"))

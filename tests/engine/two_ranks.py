@@ -4,9 +4,9 @@ import os
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 import torch
-from idarts.searching.trials import Trial
 from torch import nn
 from torch.nn.functional import cross_entropy
 
@@ -26,9 +26,9 @@ from idarts.hypergrad import (
     lean,
     lift,
 )
-from idarts.searching import Search, config
-from idarts.searching.round import replayed
-from idarts.searching.streams import Piece, TensorBatches
+from idarts.searching import Task, config
+from idarts.searching.selections.trials import Trial
+from idarts.searching.streams import Piece, TensorBatches, replay
 from idarts.spaces import network, space
 from idarts.training.loop import Training
 from idarts.training.settings import TrainConfig
@@ -45,7 +45,7 @@ METHODS = {
 SEARCHES = {
     "idarts": {},
     "gdas": {"method": "gdas"},
-    "enas": {"method": "enas", "hypergradient": {"samples": 2}},
+    "enas": {"method": "enas", "controller": {"samples": 2}},
     "setn": {"method": "setn", "selection": {"samples": 4, "batches": 1}},
 }
 
@@ -100,7 +100,14 @@ def begun(name, seed=1, **more):
     changes = {"rounds": 2, "inner_steps": 2, "alpha": {"rate": 0.02}, "batch_norm": "synchronised"} | SEARCHES[name]
     changes |= more
     settings = config(changes.pop("method", "idarts"), **changes)
-    return Search(net, *streams, settings)
+    skeleton = space("nas-bench-201").skeleton.changed(depth=1, channels=4, classes=3, image=8)
+    build = lambda architecture: lean(network(architecture, skeleton, in_channels=1)).double()  # noqa: E731
+    return Task(net, *streams, settings, network=build).search()
+
+
+def estimator_state(work):
+    state = getattr(work.strategy, "state", None)
+    return None if state is None else state["vector"]
 
 
 def search(name, **more):
@@ -113,17 +120,15 @@ def search(name, **more):
         "losses": [[r.train_loss, r.valid_loss, r.valid_accuracy] for r in rounds],
         "selected": str(work.select()),
         "buffers": torch.cat([b.reshape(-1).double() for b in work.net.buffers()]),
-        "spectrum": None if work.spectrum is None else work.spectrum["vector"],
+        "spectrum": estimator_state(work),
     }
 
 
 def tried():
     """The loss of a candidate after four steps, and what it cost to choose one of four so."""
     work = begun("idarts", selection={"rule": "trials", "samples": 4, "steps": 2, "batches": 1})
-    macro = space("nas-bench-201").skeleton.changed(depth=1, channels=4, classes=3, image=8)
-    work.build = lambda architecture: lean(network(architecture, macro, in_channels=1)).double()
-    valid = [next(work.valid) for _ in range(4)]
-    trial = Trial(work.build, replayed(work.train), valid, cross_entropy, rate=0.05, seed=3)
+    valid = [next(work.task.valid) for _ in range(4)]
+    trial = Trial(work.task.network, replay(work.task.train), valid, cross_entropy, rate=0.05, seed=3)
     with joint_statistics(True):
         return {"loss": trial(work.current(), 4), "selected": str(work.select()), "cost": work.gradient_evaluations}
 
@@ -173,16 +178,17 @@ def tampered():
 def timed():
     """A budget of minutes, which the rate follows, on ranks of which one is slower: after how many weight steps."""
     work = begun("idarts", minutes=0.02, rounds=10**6, weights={"warmup": 10**6})
-    plain = work.loss
+    plain = work.task.loss
 
     def slow(outputs, targets):
         time.sleep(0.02 * rank())
         return plain(outputs, targets)
 
-    work.loss = slow
+    work.task = replace(work.task, loss=slow)
+    work.weights.task = work.task
     with suppress(InputError):  # it ends in the warm-up
         list(work.rounds())
-    return {"steps": work.weight_steps, "w": torch.cat([w.detach().reshape(-1) for w in work.w])}
+    return {"steps": work.spent.weight_steps, "w": torch.cat([w.detach().reshape(-1) for w in work.w])}
 
 
 def refused():

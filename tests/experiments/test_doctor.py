@@ -6,12 +6,12 @@ import sys
 
 import numpy as np
 import pytest
-from idarts.tables.columns import write_columns
-from idarts.tables.table_201 import Table201
 
 from idarts.cli import main
 from idarts.errors import InputError
 from idarts.tables import table
+from idarts.tables.nas_bench_201.table import Table201
+from idarts.tables.storage.columns import write_columns
 
 
 def write_201(folder):

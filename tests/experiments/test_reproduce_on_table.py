@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from idarts.experiments import on_table
+from idarts.experiments.paper import on_table
 from idarts.spaces import nas_bench_201
 from idarts.tables import table
 

@@ -26,7 +26,7 @@ from idarts.experiments.engines import EngineError
 
 ROUNDS = 6
 METHODS = ["darts-first-order", "gdas"]
-SETTINGS = {"rounds": ROUNDS, "channels": 4, "hypergradient.order": "first", "checkpoint_rounds": 1}
+SETTINGS = {"rounds": ROUNDS, "channels": 4, "hypergradient.method": "first-order", "checkpoint_rounds": 1}
 
 
 def needs(module):

@@ -25,7 +25,7 @@ TINY = {
         "channels": 5,
         "batch": 8,
         "inner_steps": 1,
-        "hypergradient.order": "first",  # the largest eigenvalue would take most of the time
+        "hypergradient.method": "first-order",  # the largest eigenvalue would take most of the time
         "checkpoint_rounds": 1,
     },
 }

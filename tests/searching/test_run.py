@@ -324,7 +324,7 @@ def test_validation_images_of_the_datas_own_are_those_that_alpha_sees(valid, siz
         tmp_path / "run",
         on_round=lambda _, search: seen.append((search.task.train.part, search.task.valid.part)),
     )
-    assert tuple(len(stream.part) for stream in seen[0]) == sizes
+    assert tuple(map(len, seen[0])) == sizes
     parts = json.loads((tmp_path / "run" / "result.json").read_text())["data"]["parts"]
     assert (parts["search"]["size"], parts["valid"]["size"]) == sizes
 

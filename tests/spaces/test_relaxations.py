@@ -7,8 +7,9 @@ from torch.nn.functional import cross_entropy, gumbel_softmax
 
 from idarts import InputError
 from idarts.layers.mixture import one_hot
+from idarts.searching.relaxations.partial_channels import PartialChannels
 from idarts.spaces import Mixture, space
-from idarts.spaces.relaxation import PartialChannels, softmax
+from idarts.spaces.relaxation import softmax
 
 
 def gumbel(alpha):

@@ -19,6 +19,7 @@ PIPE = 141  # 128 and the number of the signal SIGPIPE, as in a shell
 # command → (module, one line of help). A module is imported only when its command is called: `--help` stays quick.
 COMMANDS: dict[str, tuple[str, str]] = {
     "search": ("idarts.cli.search", "Search an architecture, or resume a search."),
+    "methods": ("idarts.cli.methods", "List the search methods and the axes that make them."),
     "train": ("idarts.cli.train", "Train an architecture from scratch, or resume a training."),
     "arch": ("idarts.cli.arch", "List, show, draw and convert architectures."),
     "table": ("idarts.cli.table", "Look up true accuracies in benchmark tables."),

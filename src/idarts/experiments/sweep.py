@@ -150,7 +150,7 @@ def settings_text(config: RunConfig) -> str:
     """The settings of a search that are neither defaults nor its method's own, as JSON.
 
     >>> settings_text(RunConfig(method="darts-first-order", batch=8, seed=3))
-    '{"batch": 8, "hypergradient.order": "implicit", "inner_steps": 4}'
+    '{"batch": 8, "hypergradient.method": "neumann", "inner_steps": 4}'
     """
     usual = dotted(asdict(change(RunConfig(), METHODS[config.method])))
     settings = {name: value for name, value in dotted(asdict(config)).items() if usual[name] != value}

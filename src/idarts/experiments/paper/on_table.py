@@ -19,11 +19,6 @@ POPULATION, TOURNAMENT = 10, 3
 Look = Callable[[Architecture], tuple[float, float]]  # validation accuracy, and its cost
 
 
-def sampled(random: Random) -> Architecture:
-    """A random cell."""
-    return SPACES["nas-bench-201"].sample(random)
-
-
 @dataclass(frozen=True)
 class Trial:
     """One query to the table."""
@@ -46,23 +41,24 @@ def looking(table: RowTable, dataset: str = "cifar10") -> Look:
     return look
 
 
-def random_search(look: Look, random: Random, budget: float) -> list[Trial]:
+def random_search(space: str, look: Look, random: Random, budget: float) -> list[Trial]:
     """Cells drawn uniformly until the budget is spent.
 
-    >>> len(random_search(lambda _: (90.0, 100.0), Random(0), 1000.0))
+    >>> len(random_search("nas-bench-201", lambda _: (90.0, 100.0), Random(0), 1000.0))
     10
     """
-    return _within(budget, _draw(look, random))
+    return _within(budget, _draw(space, look, random))
 
 
-def regularised_evolution(look: Look, random: Random, budget: float) -> list[Trial]:
+def regularised_evolution(space: str, look: Look, random: Random, budget: float) -> list[Trial]:
     """The best of a few random parents has a child with one other operation, which replaces the oldest cell.
 
-    >>> trials = regularised_evolution(lambda cell: (cell.cell.edges[0].op == "none", 1.0), Random(0), 60.0)
+    >>> look = lambda cell: (cell.cell.edges[0].op == "none", 1.0)
+    >>> trials = regularised_evolution("nas-bench-201", look, Random(0), 60.0)
     >>> len(trials), best(trials).architecture.cell.edges[0].op
     (60, 'none')
     """
-    return _within(budget, _evolve(look, random))
+    return _within(budget, _evolve(space, look, random))
 
 
 def best(trials: list[Trial]) -> Trial:
@@ -86,16 +82,16 @@ def _trial(look: Look, architecture: Architecture) -> Trial:
     return Trial(architecture, *look(architecture))
 
 
-def _draw(look: Look, random: Random) -> Iterator[Trial]:
+def _draw(space: str, look: Look, random: Random) -> Iterator[Trial]:
     while True:
-        yield _trial(look, sampled(random))
+        yield _trial(look, SPACES[space].sample(random))
 
 
-def _evolve(look: Look, random: Random) -> Iterator[Trial]:
+def _evolve(space: str, look: Look, random: Random) -> Iterator[Trial]:
     population: deque[Trial] = deque(maxlen=POPULATION)  # full, it drops its oldest
     while True:
         if len(population) < POPULATION:
-            child = _trial(look, sampled(random))
+            child = _trial(look, SPACES[space].sample(random))
         else:
             parent = max(random.sample(population, TOURNAMENT), key=lambda trial: trial.valid)
             child = _trial(look, mutate(parent.architecture, random))

@@ -72,7 +72,7 @@ def _on_table(method: str, request: Request) -> Iterable[Job]:
 def search_table(method: str, seed: int, tables: Path | None) -> list[Row]:
     """The best cell of a baseline that only queries the table."""
     known = cell_table(tables)
-    trials = ON_TABLE[method](on_table.looking(known), Random(seed), on_table.SECONDS)
+    trials = ON_TABLE[method](SPACE, on_table.looking(known), Random(seed), on_table.SECONDS)
     cell = on_table.best(trials).architecture
     spent = {"seconds": round(sum(trial.cost for trial in trials)), "queries": len(trials)}
     return [{"method": method, "seed": seed, "cell": convert(cell, "string"), **accuracies(known, cell), **spent}]

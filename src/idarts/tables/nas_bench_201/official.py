@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idarts.arch.nas_bench_201 import SIZE
 from idarts.errors import InputError
+from idarts.spaces.nas_bench_201 import SIZE
 from idarts.tables.nas_bench_201.pickles import read_pickle
 from idarts.tables.nas_bench_201.table import ACCURACIES, COUNTS, DATASETS, RUNS, SECONDS, SPLITS, official_strings
 from idarts.tables.registry import Progress

@@ -1,0 +1,49 @@
+"""`idarts methods`: the search methods by name, each a point on the axes."""
+
+import json
+from argparse import Namespace
+from dataclasses import asdict
+from textwrap import fill
+from typing import Any
+
+from idarts.cli.parser import Parser
+from idarts.searching import METHODS, config
+
+
+def add_arguments(parser: Parser) -> None:
+    """The form of the answer."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: Namespace) -> None:
+    """Print every method with its axes, its paper and the training batches that a round takes."""
+    rows = [_row(name) for name in METHODS]
+    if args.json:
+        print(json.dumps(rows, ensure_ascii=False))
+        return
+    for row in rows:
+        axes = ", ".join(f"{axis} {row['axes'][axis]}" for axis in _SHOWN if row["axes"][axis])
+        print(row["name"])
+        print(fill(row["summary"], 100, initial_indent="  ", subsequent_indent="  "))
+        print(f"  {axes}")
+    print("\nUse one with `idarts search --method NAME`; --json also has papers and settings.")
+
+
+_SHOWN = ("strategy", "relaxation", "hypergradient", "selection")
+
+
+def _row(name: str) -> dict[str, Any]:
+    entry, settings = METHODS.entries[name], config(name)
+    gradient = settings.strategy == "gradient"
+    return {
+        **asdict(entry),
+        "axes": {
+            "strategy": settings.strategy,
+            "relaxation": settings.relaxation,
+            "hypergradient": settings.hypergradient.method if gradient else None,
+            "rule": settings.alpha.rule if gradient else None,
+            "stages": settings.stages,
+            "selection": settings.selection.rule,
+        },
+        "batches_per_round": settings.batches_per_round,
+    }
