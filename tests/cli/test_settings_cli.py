@@ -91,11 +91,13 @@ def test_a_later_source_stands_above_an_earlier_one(written, settings):
 
 def test_a_preset_does_not_change_what_a_method_is(written, settings):
     typed = settings("search", "--preset", "nas-bench-1shot1-paper", "--method", "darts")
-    assert (typed["inner_steps"], typed["hypergradient"]["terms"]) == (1, 0)  # the preset has 5 and 3
+    assert typed["inner_steps"] == 1  # the preset has 5
+    assert (typed["hypergradient"]["method"], typed["hypergradient"]["steps"]) == ("reverse", 1)
     assert (typed["batch"], typed["hypergradient"]["curvature"]) == (96, "hessian")
     file = written(method="darts", hypergradient={"terms": 1})
     changed = settings("search", "--config", file, "--preset", "nas-bench-1shot1-paper")
-    assert (changed["inner_steps"], changed["hypergradient"]["terms"]) == (1, 1)  # the file's own value stays
+    assert changed["inner_steps"] == 1  # the method's
+    assert changed["hypergradient"]["terms"] == 3  # what is typed stands above the file
 
 
 @pytest.mark.parametrize("first", METHODS)
@@ -142,7 +144,7 @@ def test_a_wrong_name_or_value_in_a_file_is_named_with_the_file(written, refused
     for content, message in [
         ({"method": "dart"}, "unknown method 'dart'; did you mean darts?"),
         ({"method": 3}, "method is 3, expected text"),
-        ({"preset": 3}, "unknown preset 3; there are smoke, cpu"),
+        ({"preset": 3}, "unknown preset 3; there are cpu, "),
         ({"preset": ["cpu"]}, "unknown preset ['cpu']; there are"),
         ({"weights": "fast"}, "weights is 'fast', expected a group of settings such as weights: {rate: 0.01}"),
         ({"weights": None}, "weights is None, expected a group of settings"),
@@ -203,13 +205,11 @@ def test_a_file_that_cannot_be_read(tmp_path, refused):
         *(("weights", name, -1) for name in ("rate", "last_rate", "momentum", "decay", "clip", "warmup")),
         ("weights", "momentum", 1),
         ("weights", "rate", float("nan")),
-        ("weights", "relaxation", "sofmax"),
         *(("alpha", name, -1) for name in ("rate", "decay")),
         ("alpha", "betas", (0.5, 1.0)),
-        *(("hypergradient", name, -1) for name in ("terms", "damping", "samples", "step")),
+        *(("hypergradient", name, -1) for name in ("terms", "damping", "step")),
         ("hypergradient", "terms", 1.5),
         ("hypergradient", "step", "autos"),
-        ("selection", "rule", "best"),
         ("cost", "kind", "params"),
         *(("", name, -1) for name in ("rounds", "epochs", "minutes", "checkpoint_rounds", "checkpoint_minutes")),
         *(("", name, 0) for name in ("image", "depth", "channels", "valid", "checkpoint_rounds", "inner_steps")),
@@ -222,6 +222,15 @@ def test_values_that_cannot_be_are_refused_when_settings_are_made(group, name, v
         change(RunConfig(), {group: {name: value}} if group else {name: value})
     option = f"{group}.{name}" if group else name
     assert str(error.value).startswith(f"{option} is {value!r}, expected ")
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "value", "nearest"),
+    [("weights", "relaxation", "sofmax", "softmax"), ("selection", "rule", "best", "best-of")],
+)
+def test_a_part_that_is_not_there_is_named_with_its_setting(group, name, value, nearest):
+    with pytest.raises(InputError, match=rf"^{group}\.{name}: unknown \w+ '{value}'; did you mean {nearest}\?$"):
+        change(RunConfig(), {group: {name: value}})
 
 
 @pytest.mark.parametrize("option", ["--selection.samples", "--selection.steps", "--checkpoint-rounds", "--batch"])
@@ -349,12 +358,12 @@ def picture(tmp_path, monkeypatch):
 
 def test_parts_are_listed_and_suggested(picture, capsys):
     help = " ".join(picture.parser.format_help().split())
-    assert "--colour VALUE colour of the 100 % opaque paint: red, green, or your own package.module:name" in help
+    assert "--colour VALUE colour of the 100 % opaque paint: green, red, or your own package.module:name" in help
     assert "frame: The frame of a picture." in help
     assert picture.read("--frame.colour", "green").frame.colour == "green"
     with pytest.raises(InputError, match=r"^--colour: unknown colour 'gren'; did you mean green\?$"):
         picture.read("--colour", "gren")
-    with pytest.raises(InputError, match=r"^--frame\.colour: unknown colour 'blue'; there are red, green$"):
+    with pytest.raises(InputError, match=r"^--frame\.colour: unknown colour 'blue'; there are green, red$"):
         picture.read("--frame.colour", "blue")
 
 

@@ -34,18 +34,18 @@ def test_what_is_there_and_what_is_missing(tmp_path, monkeypatch, capsys):
     code, found = findings(capsys)
     assert code == 0
     assert found["cifar10"]["state"] == "found"
-    assert found["cifar10"]["told"] == str(tmp_path / "cifar10.npz")
+    assert found["cifar10"]["message"] == str(tmp_path / "cifar10.npz")
     assert found["cifar100"]["state"] == "missing"
     assert found["nas-bench-201"]["state"] == "found"
     assert found["nas-bench-101"]["state"] == "missing"
-    assert found["slurm"] | {"told": ""} == {
+    assert found["slurm"] | {"message": ""} == {
         "part": "extras",
         "name": "slurm",
         "state": "missing",
-        "told": "",
+        "message": "",
         "help": "pip install 'idarts[slurm]'",
     }
-    assert found["torch"]["told"] == importlib.import_module("torch").__version__
+    assert found["torch"]["message"] == importlib.import_module("torch").__version__
 
 
 def test_tables_that_no_look_up_can_use_are_missing(tmp_path, monkeypatch, capsys):
@@ -64,12 +64,12 @@ def test_tables_that_no_look_up_can_use_are_missing(tmp_path, monkeypatch, capsy
         with pytest.raises(InputError) as caught:
             table("nas-bench-201")
         assert one["state"] == "missing"
-        assert f"{one['told']}; {one['help']}" == str(caught.value)
-        assert all(word in one["told"] for word in words)
+        assert f"{one['message']}; {one['help']}" == str(caught.value)
+        assert all(word in one["message"] for word in words)
         return found
 
     monkeypatch.setenv("IDARTS_TABLES", str(tmp_path / "none"))
-    assert refused("none is no folder")["IDARTS_TABLES"]["told"] == f"{tmp_path / 'none'} is not a folder"
+    assert refused("none does not exist")["IDARTS_TABLES"]["message"] == f"{tmp_path / 'none'} is not a folder"
     monkeypatch.delenv("IDARTS_TABLES")
     good = (cache / "nas-bench-201.npz").read_bytes()
     (cache / "nas-bench-201.npz").write_bytes(good[:-100])
@@ -91,12 +91,12 @@ def test_parquet_tables(tmp_path, monkeypatch, capsys):
     (tmp_path / "nasbench201_tss.parquet").write_bytes(b"PAR1")
     found = findings(capsys)[1]
     assert found["nas-bench-101"]["state"] == "found"
-    assert found["nas-bench-101"]["told"].startswith(str(tmp_path / "nasbench101_108ep_test.parquet"))
-    assert "cannot be read as Parquet" in found["nas-bench-201"]["told"]
+    assert found["nas-bench-101"]["message"].startswith(str(tmp_path / "nasbench101_108ep_test.parquet"))
+    assert "cannot be read as Parquet" in found["nas-bench-201"]["message"]
     assert not (tmp_path / "cache").exists()
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     found = findings(capsys)[1]["nas-bench-101"]
-    assert (found["state"], "needs pyarrow: pip install 'idarts[tables]'" in found["told"]) == ("missing", True)
+    assert (found["state"], "needs pyarrow: pip install 'idarts[tables]'" in found["message"]) == ("missing", True)
 
 
 def test_what_is_required_and_broken_is_an_error(monkeypatch, capsys):

@@ -42,7 +42,7 @@ def test_help_lists_the_experiments_with_a_line_each(capsys):
         (["table-hypergradients", "--tables", "x"], "table-hypergradients does not use --tables; remove it"),
         (["table-1", "--engine", "here", "--jobs", "2"], "--engine here runs one job at a time; use --engine local"),
         (["table-1", "--engine", "slurm", "--slurm", "600"], "--slurm is '600', expected JSON such as"),
-        (["table-1", "--tables", "/nowhere"], "the tables' folder /nowhere is no folder"),
+        (["table-1", "--tables", "/nowhere"], "the folder of tables /nowhere does not exist"),
     ],
 )
 def test_mistakes_are_one_line(capsys, tmp_path, monkeypatch, arguments, said):

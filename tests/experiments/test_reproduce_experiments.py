@@ -79,7 +79,7 @@ def test_a_lost_table_is_made_again_from_the_run_folders(results, tables, monkey
 def test_table_1_has_every_row_with_the_papers_beside(results):
     out = results("table-1")
     assert {row["method"] for row in rows(out)} == {
-        *("enas", "random-nas", "setn", "gdas", "darts-first-order", "darts", "idarts"),
+        *("enas", "random-nas", "setn", "gdas", "darts-first-order", "darts-one-step", "darts", "idarts"),
         *("random-search", "regularised-evolution", "optimal"),
     }
     text = (out / "results.md").read_text()
@@ -252,7 +252,7 @@ def test_settings_are_the_presets_with_what_the_experiment_changes():
     assert (paper.inner_steps, paper.rounds, paper.seed, paper.data) == (4, 3900, 7, "cifar10")
     assert (paper.hypergradient.terms, paper.hypergradient.step) == (1, 0.01)
     darts = settings(request, "nas-bench-1shot1-s3", "darts", 1, {})
-    assert (darts.inner_steps, darts.hypergradient.terms, darts.batch) == (1, 0, 96)
+    assert (darts.inner_steps, darts.hypergradient.method, darts.batch) == (1, "reverse", 96)
     assert darts.rounds == 2160 * 6 / 2  # as many epochs as with T = 5
     assert settings(request, "nas-bench-1shot1-s3", "gdas", 1, {}).rounds == 2160 * 6  # its α sees no training batch
 

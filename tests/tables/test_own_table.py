@@ -170,7 +170,7 @@ def test_a_search_shows_its_answers(how, module, tmp_path):
     settings = {"rounds": 2, "batch": 8, "channels": 4, "depth": 1, "method": "darts-first-order"}
     tables = Skips() if how == "object" else TABLES.load(module)
     out = tmp_path / "run"
-    result = idarts.search("nas-bench-201", images, out=out, tables=tables, selection={"rule": "argmax"}, **settings)
+    result = idarts.search("nas-bench-201", images, out=out, table=tables, selection={"rule": "argmax"}, **settings)
     answer = json.loads((out / "result.json").read_text())["table"]
     assert answer == Skips().query(result.architecture)
     assert result.rounds[-1]["table_accuracy"] == skips(

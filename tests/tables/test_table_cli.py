@@ -120,7 +120,7 @@ def test_a_missing_table_says_what_to_get_and_how_to_import_it(capsys, tmp_path,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("query", "nas-bench-301", "1"), "unknown table 'nas-bench-301'; did you mean nas-bench-101?"),
+        (("query", "nas-bench-210", "1"), "unknown table 'nas-bench-210'; did you mean nas-bench-201?"),
         (("query", "nas-bench-201", "1", "--tables", "/no such"), "the folder of tables /no such does not exist"),
         (("import", "nothing.pth"), "there is no nothing.pth"),
         (("best", "nas-bench-201", "--dataste", "cifar10"), "--dataste"),

@@ -30,7 +30,7 @@ def test_the_numbers_are_scikit_learns(digits_folder, part):
     chosen = getattr(data, part)
     probabilities, labels = by_hand(net, chosen), chosen.labels.numpy()
     predicted = probabilities.argmax(axis=1)
-    assert 0.3 < found["accuracy"] < 0.99  # otherwise hardly anything is compared
+    assert 0.2 < found["accuracy"] < 0.99  # otherwise hardly anything is compared
     assert found["data"] == {"source": "digits", "part": part, "images": len(labels), "image": [8, 8]}
     assert found["accuracy"] == accuracy_score(labels, predicted)
     assert found["top5"] == pytest.approx(top_k_accuracy_score(labels, probabilities, k=5))
@@ -85,13 +85,13 @@ def noise_data(classes, channels=3, names=None, size=8):
 def test_data_that_do_not_fit(tiny, tmp_path):
     net, card = tiny("nas-bench-201")
     for arguments, message in (
-        ((5,), "arrays has 5 classes, but the network knows 4; use data with the classes of training"),
-        ((4, 1), "arrays has images of 1 channel, but the network takes 3"),
+        ((5,), "arrays has 5 classes, but the network knows 4; use data with the classes of its training"),
+        ((4, 1), "arrays has images of 1 channel, but the network needs 3"),
     ):
         source, _ = noise_data(*arguments)
         with pytest.raises(InputError, match=re.escape(message)):
             data_for(card, source)
-    with pytest.raises(InputError, match="arrays has images of 8 × 8, but the network takes 6 × 10"):
+    with pytest.raises(InputError, match="arrays has images of 8 × 8, but the network needs 6 × 10"):
         data_for(replace(card, image=(6, 10)), noise_data(4)[0])
     with pytest.warns(UserWarning, match=r"other names than the network's \('0' for 'class 0'\)"):
         assert data_for(card, noise_data(4)[0]).train.shape == (3, 8, 8)
@@ -106,12 +106,12 @@ def test_the_commands_mistakes_are_one_line(idarts, folder, digits_folder, tmp_p
     labels = tmp_path / "unlabelled.npz"
     np.savez(labels, x_train=np.zeros((6, 8, 8), dtype=np.uint8))
     for arguments, message in (
-        ((folder, "--data", "digits"), "has images of 1 channel, but the network takes 3"),
+        ((folder, "--data", "digits"), "has images of 1 channel, but the network needs 3"),
         ((digits_folder, "--data", "cifar11"), "unknown data source"),
         ((digits_folder, "--data", f"npz:{labels}"), "unlabelled.npz"),
         ((digits_folder, "--data", "cifar10", "--data-root", tmp_path / "no"), "does not exist"),
         ((digits_folder, "--data", "digits", "--part", "valid"), "digits has no valid images, only test and train"),
-        ((digits_folder, "--data", "digits", "--out", tmp_path / "no"), "is no folder; make it"),
+        ((digits_folder, "--data", "digits", "--out", tmp_path / "no"), "is not a folder; create it"),
         ((digits_folder, "--data", "digits", "--batch", 0), "batch size is 0"),
         ((digits_folder, "--data", "digits", "--device", "warp"), "device is 'warp'"),
         ((tmp_path / "no", "--data", "digits"), "is no folder"),
@@ -145,4 +145,4 @@ def test_few_classes_are_a_table_and_many_a_picture(facts, classes, table):
 def test_a_faultless_network_has_no_mistakes_to_show(facts):
     found = facts(3)
     found["confusion"] = [[5, 0, 0], [0, 5, 0], [0, 0, 5]]
-    assert "There was no mistake." in page(found, "model")
+    assert "No mistakes." in page(found, "model")

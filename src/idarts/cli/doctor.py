@@ -54,7 +54,7 @@ class Finding:
             "part": self.part,
             "name": self.name,
             "state": self.state,
-            "told": self.detail,
+            "message": self.detail,
             "help": self.help,
         }
 

@@ -5,6 +5,7 @@ from argparse import SUPPRESS, Action, ArgumentError, ArgumentParser, HelpFormat
 from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import import_module
+from textwrap import wrap
 from typing import Any, NoReturn
 
 from idarts.errors import InputError, nearest
@@ -15,7 +16,10 @@ _WORDS = {"int value": "a whole number", "float value": "a number"}
 
 
 class Help(HelpFormatter):
-    """An option's help, followed by its default where it has one."""
+    """An option's help, followed by its default where it has one. No name is broken at its hyphens."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
     def _get_help_string(self, action: Action) -> str:
         text = action.help or ""

@@ -24,6 +24,10 @@ def build(settings: "Hypergradient", rate: float) -> Method:
         return kind
     known = {part.name: part.default for part in fields(kind)} if is_dataclass(kind) else {}
     options = {name: getattr(settings, name) for name in _SHARED if name in known}
+    if options.get("products") == "finite_difference" and options.get("curvature") == "gauss_newton":
+        raise InputError(
+            "finite differences have no Gauss–Newton form; use --hypergradient.curvature hessian, or exact products"
+        )
     if not settings.damping:
         options.pop("damping", None)  # an estimator that needs damping has a default of its own
     if "step" in known:

@@ -55,6 +55,8 @@ class Round:
         (2.5, 0.1, None)
         """
         values = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "measures"}
+        if self.stage is None:
+            del values["stage"]
         return {**values, **self.measures}
 
 
