@@ -5,6 +5,7 @@ from argparse import SUPPRESS, Action, ArgumentError, ArgumentParser, HelpFormat
 from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import import_module
+from textwrap import wrap
 from typing import Any, NoReturn
 
 from idarts.errors import InputError, nearest
@@ -21,6 +22,10 @@ class Help(HelpFormatter):
         text = action.help or ""
         silent = action.default in (None, "", SUPPRESS, []) or action.nargs == 0 or "default:" in text
         return text if silent else f"{text} (default: %(default)s)"
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        """Names with hyphens stay whole, so that they can be copied."""
+        return wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
 
 _HELP = partial(Help, max_help_position=28)
