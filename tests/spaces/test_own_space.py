@@ -146,9 +146,9 @@ def registered(monkeypatch):
 
 def test_without_registration_the_error_lists_the_spaces(monkeypatch):
     monkeypatch.setattr(SPACES, "_own", {})
-    with pytest.raises(InputError, match="unknown space 'chain': expected one of choice, darts, nas-bench-101"):
+    with pytest.raises(InputError, match=r"unknown space 'chain': expected one of choice, darts, .*nas-bench-101"):
         chain("1", "3")
-    with pytest.raises(InputError, match="unknown space 'chain'; there are darts, nas-bench-1shot1-s1"):
+    with pytest.raises(InputError, match=r"unknown space 'chain'; there are darts, .*nas-bench-1shot1-s1"):
         idarts.space("chain")
 
 
@@ -218,7 +218,7 @@ def test_prices_sum_to_what_is_counted():
     for a in map(chain, KERNELS, reversed(KERNELS)):
         rows = [row[KERNELS.index(kernel)] for row, kernel in zip(known.options["layers"], kernels_of(a), strict=True)]
         assert known.base + sum(rows) == known.whole(a) == count(a).multiply_adds["conv+fc"]
-    with pytest.raises(InputError, match="the space chain has no 'latency'; spaces with it: nas-bench-201"):
+    with pytest.raises(InputError, match=r"the space chain has no 'latency'; spaces with it: .*nas-bench-201"):
         idarts.spaces.measure_latency("chain")
 
 
@@ -241,7 +241,7 @@ def test_parts_that_a_space_does_not_have():
         (lambda: sample("bare", Random(0)), "the space bare has no 'sample'"),
         (lambda: network(a), "the space bare has no 'network'; spaces with it: chain, darts"),
         (bare.prices, r"has no 'prices' \(nobody counted\); spaces with it: chain, choice, darts"),
-        (lambda: idarts.space("bare"), "the space bare has no supernet to search; there are darts, nas-bench"),
+        (lambda: idarts.space("bare"), "the space bare has no supernet to search; there are darts, .*nas-bench"),
         (lambda: bare.skeleton, "the space bare has no skeleton"),
         (lambda: draw(a, "cell.dot"), "an architecture of bare has no cells to draw"),
     ):

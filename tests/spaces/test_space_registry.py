@@ -38,7 +38,7 @@ def test_every_space_makes_a_supernet_and_derives_an_architecture(name):
 def test_unknown_space():
     with pytest.raises(InputError, match="did you mean darts"):
         space("dart")
-    with pytest.raises(InputError, match="there are darts, nas-bench-1shot1-s1"):
+    with pytest.raises(InputError, match=r"there are darts, .*nas-bench-1shot1-s1"):
         space("x")
 
 
@@ -68,7 +68,7 @@ def test_records_need_neither_torch_nor_numpy():
 
 @pytest.mark.parametrize("name", [name for name in SPACES if SPACES[name].has("mutate")])
 def test_a_mutation_changes_one_decision(name):
-    """Decisions as edges and operations on nodes: one of them, or both ends of one, and never back to the same."""
+    """Decisions as choices, edges and operations on nodes: one of them, or both ends of one, never back to the same."""
     random = Random(name)
     seen = set()
     architecture = SPACES[name].sample(random)
@@ -80,6 +80,7 @@ def test_a_mutation_changes_one_decision(name):
             + sum(a != b for a, b in zip(cell.ops, changed.cells[key].ops, strict=True))
             for key, cell in architecture.cells.items()
         ]
+        differences += [changed.choices[key] != option for key, option in architecture.choices.items()]
         assert sum(differences) == 1
         seen.add(changed)
         architecture = changed
@@ -96,7 +97,7 @@ def test_mutations_of_published_cells_stay_valid():
 
 def test_spaces_that_cannot_be_searched():
     for name in ("choice", "nas-bench-101"):
-        with pytest.raises(InputError, match=f"the space {name} has no supernet to search; there are darts, nas-bench"):
+        with pytest.raises(InputError, match=f"the space {name} has no supernet to search; there are darts, "):
             space(name)
     with pytest.raises(InputError, match="no_module:part is not loaded"):
         space("no_module:part")

@@ -26,6 +26,10 @@ class Help(HelpFormatter):
         silent = action.default in (None, "", SUPPRESS, []) or action.nargs == 0 or "default:" in text
         return text if silent else f"{text} (default: %(default)s)"
 
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        """Names with hyphens stay whole, so that they can be copied."""
+        return wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
 
 _HELP = partial(Help, max_help_position=28)
 

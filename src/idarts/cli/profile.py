@@ -9,7 +9,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from idarts.arch import parse, space_of, to_data
+from idarts.arch import parse, to_data
 from idarts.arch.forms import described_forms
 from idarts.cli.arch import add_sizes, sizes
 from idarts.cli.parser import Parser, add_option
@@ -17,6 +17,7 @@ from idarts.engine.device import device_named
 from idarts.engine.folder import MODEL
 from idarts.errors import InputError
 from idarts.spaces import Skeleton, network
+from idarts.spaces.networks import resolve
 from idarts.training import find_model, profile, read_card
 from idarts.training.model_folder import is_model
 from idarts.training.profiling import BATCHES, SECONDS
@@ -69,9 +70,9 @@ def _described(args: Namespace) -> tuple[Any, Skeleton, int, tuple[int, int]]:
             raise InputError(f"{path} has its own skeleton; leave out --skeleton")
         image = card.image if args.image is None else (args.image, args.image)
         in_channels = card.in_channels if args.in_channels is None else args.in_channels
-        return card.architecture, card.macro.changed(**sizes(args)), in_channels, image
+        return card.architecture, resolve(card.architecture, card.macro, **sizes(args)), in_channels, image
     architecture = parse(args.arch)
-    skeleton = space_of(architecture).resolve(args.skeleton, **sizes(args))
+    skeleton = resolve(architecture, args.skeleton, **sizes(args))
     in_channels = 3 if args.in_channels is None else args.in_channels
     return architecture, skeleton, in_channels, (skeleton.image, skeleton.image)
 

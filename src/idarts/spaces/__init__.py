@@ -4,8 +4,8 @@ A new space is a new folder whose `__init__.py` calls `SPACES.add(name, Space(na
 The records of the spaces need no torch. Everything that does is imported on first use.
 
 >>> from idarts.spaces import SPACES
->>> sorted(name for name in SPACES if SPACES[name].has("supernet"))
-['darts', 'nas-bench-1shot1-s1', 'nas-bench-1shot1-s2', 'nas-bench-1shot1-s3', 'nas-bench-201']
+>>> [name for name in SPACES if SPACES[name].has("network") and not SPACES[name].has("supernet")]
+['nas-bench-101']
 """
 
 from importlib import import_module

@@ -51,7 +51,11 @@ def network(
 def resolve(architecture: Architecture, skeleton: str | Skeleton | None, **changes: int | None) -> Skeleton:
     """A skeleton, or the published one of that name for the architecture's space, with changes.
 
+    Where an architecture has a depth of its own, the skeleton gets it.
+
     >>> resolve(parse("DARTS_V2"), "imagenet", classes=100).classes
     100
     """
-    return space_of(architecture).resolve(skeleton, **changes)
+    space = space_of(architecture)
+    chosen = space.resolve(skeleton, **changes)
+    return chosen if space.depth_of is None else chosen.changed(depth=space.depth_of(architecture))

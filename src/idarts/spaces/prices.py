@@ -58,7 +58,7 @@ def prices(
     """
     here = space_of(net.architecture())
     if kind == "latency":
-        return _from_table(here, table)
+        return _from_table(here, net, table)
     priced: Prices = here.prices(_counted(net, kind, skeleton, batch), net)
     return priced
 
@@ -130,11 +130,11 @@ def _milliseconds(module: nn.Module, images: torch.Tensor, seconds: float) -> fl
     return 1000 * median(times[_WARM:])
 
 
-def _from_table(space: Space, path: str | None) -> Prices:
+def _from_table(space: Space, net: Supernet, path: str | None) -> Prices:
     if path is None:
         raise InputError("cost.table names no file; write one with idarts.spaces.measure_latency")
     try:
-        priced: Prices = space.latency_prices(json.loads(Path(path).read_text()))
+        priced: Prices = space.latency_prices(json.loads(Path(path).read_text()), net)
     except OSError as error:
         raise InputError(f"cost.table {path} cannot be read: {error.strerror}") from None
     except InputError:  # a space without latencies

@@ -7,13 +7,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from idarts.arch import Architecture, parse, space_of
+from idarts.arch import Architecture, parse
 from idarts.data import Augment, Batches, ImageData, Part, split
 from idarts.data.record import take
 from idarts.engine.device import device_named
 from idarts.engine.ranks import rank, share, world
 from idarts.errors import InputError
 from idarts.spaces import Choice, ChoiceSupernet, Skeleton, count, derive, network
+from idarts.spaces.networks import resolve
 from idarts.training.loop import Training
 from idarts.training.settings import TrainConfig
 
@@ -42,7 +43,7 @@ def _from_space(architecture: Architecture, data: ImageData, settings: TrainConf
     """The network of an architecture, with the classes, channels and image size of the data."""
     channels, height, _ = data.train.shape
     sizes = {"depth": settings.depth, "channels": settings.channels}
-    macro = space_of(architecture).resolve(settings.skeleton, classes=len(data.classes), image=height, **sizes)
+    macro = resolve(architecture, settings.skeleton, classes=len(data.classes), image=height, **sizes)
     net = network(architecture, macro, in_channels=channels, auxiliary=settings.auxiliary > 0)
     if settings.multiply_adds is not None:
         _warn_of_cost(architecture, macro, channels, settings.multiply_adds)

@@ -33,7 +33,7 @@ def latency(skeleton: Skeleton, milliseconds: Milliseconds) -> dict[str, Any]:
     return {"base": milliseconds(bare, (3, skeleton.image, skeleton.image)), "ops": ops}
 
 
-def latency_prices(table: Mapping[str, Any]) -> Prices:
+def latency_prices(table: Mapping[str, Any], _net: Supernet) -> Prices:
     """A network takes as long as its skeleton and `depth` cells in each stage."""
     base, depth = float(table["base"]), int(table["macro"]["depth"])
     row = [depth * sum(map(float, table["ops"][op])) for op in OPS]
