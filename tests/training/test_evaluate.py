@@ -114,7 +114,7 @@ def test_the_commands_mistakes_are_one_line(idarts, folder, digits_folder, tmp_p
         ((digits_folder, "--data", "digits", "--out", tmp_path / "no"), "is not a folder; create it"),
         ((digits_folder, "--data", "digits", "--batch", 0), "batch size is 0"),
         ((digits_folder, "--data", "digits", "--device", "warp"), "device is 'warp'"),
-        ((tmp_path / "no", "--data", "digits"), "is no folder"),
+        ((tmp_path / "no", "--data", "digits"), "is not a folder"),
         ((digits_folder,), "data"),
     ):
         done = idarts("evaluate", *arguments)

@@ -103,7 +103,9 @@ def _change(record: Any, changes: Mapping[str, Any], prefix: str) -> Any:
     try:
         return replace(record, **values)
     except InputError as error:
-        raise InputError(f"{prefix}{error}" if prefix and str(error).split(" ")[0].rstrip(":") in names else str(error)) from None
+        raise InputError(
+            f"{prefix}{error}" if prefix and str(error).split(" ")[0].rstrip(":") in names else str(error)
+        ) from None
 
 
 def dotted(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
