@@ -16,10 +16,7 @@ _WORDS = {"int value": "a whole number", "float value": "a number"}
 
 
 class Help(HelpFormatter):
-    """An option's help, followed by its default where it has one. No name is broken at its hyphens."""
-
-    def _split_lines(self, text: str, width: int) -> list[str]:
-        return wrap(" ".join(text.split()), width, break_on_hyphens=False)
+    """An option's help, followed by its default where it has one."""
 
     def _get_help_string(self, action: Action) -> str:
         text = action.help or ""
