@@ -17,7 +17,8 @@ _TINY: dict[str, Any] = {
     "batch": 8,
     "channels": 5,
     "checkpoint_rounds": 1,
-    "hypergradient": {"step": 0.01, "samples": 2},  # γ from the curvature would take longest
+    "hypergradient": {"step": 0.01},  # γ from the curvature would take longest
+    "controller": {"samples": 2},
     "selection": {"samples": 3, "batches": 1},
 }
 
