@@ -8,7 +8,7 @@ from idarts.files import write_whole
 from idarts.pages import search, training
 from idarts.pages.about import rows, total
 from idarts.pages.cell import shown
-from idarts.pages.heat import heat
+from idarts.pages.heat import SPAN, heat
 from idarts.pages.measures import ALPHA, HYPERGRADIENT, MOST_OTHERS, charts, others
 from idarts.pages.numbers import duration
 from idarts.pages.template import render
@@ -49,6 +49,7 @@ def page(run: Run) -> str:
         cell=cell,
         tiles=[*about.tiles, ("time", spent)],
         heat=heat(run),
+        span=SPAN,
         alpha=charts(run, ALPHA),
         hypergradient=charts(run, HYPERGRADIENT),
         others=charts(run, own[:MOST_OTHERS]),
