@@ -81,7 +81,8 @@ def test_text_page_and_table(runs, tmp_path, capsys):
     assert "92.00±1.00" in shown
     assert "darts − idarts" in shown
     page = (out / "index.html").read_text()
-    assert page.count("<svg viewBox") == 1
+    assert page.count("<figure") == 4  # the dots of three measures, and the curve
+    assert "Comparison on digits" in page
     assert "92.00±1.00" in page
     assert (out / "equal-cost-table.svg").read_text().count('class="line') >= 4  # two curves, two keys
     rows = {row["group"]: row for row in csv.DictReader((out / "comparison.csv").read_text().splitlines())}

@@ -1,4 +1,4 @@
-"""Pages in Chromium, over its DevTools protocol through a pipe: real input events, and no package or driver beside it."""
+"""Pages in Chromium, by its DevTools protocol through a pipe: real input events, and no driver or package."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe"),
 ]
-KEYS = {"ArrowRight": 39, "ArrowLeft": 37, "End": 35, "Home": 36, "Tab": 9, "Escape": 27}
+KEYS = {"PageUp": 33, "ArrowRight": 39, "ArrowLeft": 37, "End": 35, "Home": 36, "Tab": 9, "Escape": 27}
 
 
 class Browser:
@@ -83,7 +83,9 @@ class Browser:
 
     def requests(self):
         """Addresses that the page asked for, except itself and data."""
-        asked = [event["params"]["request"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
+        asked = [
+            event["params"]["request"] for event in self.events if event.get("method") == "Network.requestWillBeSent"
+        ]
         return [one["url"] for one in asked if not one["url"].startswith(("data:", "file:"))]
 
     def mouse(self, kind, x, y, buttons=0, clicks=0):

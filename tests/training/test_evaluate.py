@@ -126,7 +126,7 @@ def test_the_commands_mistakes_are_one_line(idarts, folder, digits_folder, tmp_p
 
 def test_the_page_escapes_what_users_named_and_needs_nothing_from_outside(facts):
     html = page(facts(3, "<script>{}</script>"), "runs/my model")
-    assert "<script>" not in html
+    assert html.count("<script") == 1  # that of all pages
     assert "&lt;script&gt;0&lt;/script&gt;" in html
     assert "&lt;i&gt;wide" in html
     assert "idarts predict &#39;runs/my model&#39; image.png" in html
@@ -145,4 +145,4 @@ def test_few_classes_are_a_table_and_many_a_picture(facts, classes, table):
 def test_a_faultless_network_has_no_mistakes_to_show(facts):
     found = facts(3)
     found["confusion"] = [[5, 0, 0], [0, 5, 0], [0, 0, 5]]
-    assert "There was no mistake." in page(found, "model")
+    assert "No mistakes." in page(found, "model")

@@ -173,7 +173,9 @@ class _Book:
         facts = [f"preset {self.request.preset}"] if "preset" in self.experiment.fixed else []
         facts += [f"written {time.strftime('%Y-%m-%d %H:%M')}", f"idarts {__version__}"]
         sections = self.experiment.show(self.store.rows, self.request)
-        write_page(self.request.out, self.experiment.name, self.experiment.summary, ", ".join(facts), sections, self.warning)
+        write_page(
+            self.request.out, self.experiment.name, self.experiment.summary, ", ".join(facts), sections, self.warning
+        )
         self.due = time.monotonic() + (time.monotonic() - started) / _PAGES
 
     @property

@@ -56,6 +56,6 @@ def small(text: str, drawn: bool = True) -> Shown:
 def draw(architecture: Architecture, label: str = "The cell as a graph") -> str:
     """The cell as SVG for a page, whose style has its colours for day and night; it is read out as one label."""
     svg = render(architecture, "svg").decode()
-    bare = re.sub(f" (?:{_NOT_HERE})=\"[^\"]*\"|<title>[^<]*</title>\\n?|<!--.*?-->\\n?", "", svg, flags=re.DOTALL)
+    bare = re.sub(f' (?:{_NOT_HERE})="[^"]*"|<title>[^<]*</title>\\n?|<!--.*?-->\\n?', "", svg, flags=re.DOTALL)
     short = re.sub(r"(\.\d)\d+", r"\1", bare[bare.index("<svg") :])
     return short.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)

@@ -127,8 +127,8 @@ def _chart(kind: str, curves: list[dict[str, Any]]) -> Chart:
     lines = [banded(one["name"], np.array(one["cost"]), _scale(kind) * np.array(one["values"])) for one in curves]
     reading = (
         "At the same place across, all have spent the same number of gradient evaluations, those of T and K included. "
-        "Lines are means over seeds, bands one standard deviation. A line ends at the mean cost of its runs, as the table has it; "
-        "a run that ended earlier keeps its last value."
+        "Lines are means over seeds, bands one standard deviation. A line ends at the mean cost of its runs, as the "
+        "table has it; a run that ended earlier keeps its last value."
     )
     axes = ("gradient evaluations", "percent")
     return chart(f"equal-cost-{kind.replace('_', '-')}", _LABELS[kind].capitalize(), axes, lines, reading)

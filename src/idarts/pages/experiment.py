@@ -32,9 +32,7 @@ def column(rows: Sequence[Mapping[str, object]], name: str) -> list[float]:
     return [float(value) for row in rows if isinstance(value := row[name], int | float)]
 
 
-def write_page(
-    out: Path, name: str, summary: str, facts: str, sections: Sequence[Section], warning: str = ""
-) -> Path:
+def write_page(out: Path, name: str, summary: str, facts: str, sections: Sequence[Section], warning: str = "") -> Path:
     """Write the page, its text and its charts, and return the page. A warning stands above everything else.
 
     >>> import tempfile

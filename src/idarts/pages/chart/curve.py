@@ -25,17 +25,18 @@ class Curve:
     low: Floats | None = None
     high: Floats | None = None
     each: int = 1
+    end: float | None = None  # the last measured value, where the last point is a mean
 
     def drawable(self, log_x: bool, log_y: bool) -> "Curve":
         """The same curve with NaN for all that axes of these kinds cannot show."""
         keep = np.isfinite(_tidy(self.x, log_x))
         x, y = _tidy(self.x, log_x)[keep], _tidy(self.y, log_y)[keep]
         if self.low is None or self.high is None:
-            return Curve(self.name, x, y, each=self.each)
+            return Curve(self.name, x, y, each=self.each, end=self.end)
         low, high = _tidy(self.low, False)[keep], _tidy(self.high, log_y)[keep]
         if log_y:
             low = np.maximum(low, y / 10)  # a band that reaches below zero has to end somewhere
-        return Curve(self.name, x, y, low, high, self.each)
+        return Curve(self.name, x, y, low, high, self.each, self.end)
 
     def thinned(self, most: int) -> "Curve":
         """The same curve with at most `most` points: means of neighbours, and a band that keeps all extremes.
@@ -55,7 +56,7 @@ class Curve:
             for summary, values in ((np.mean, self.y), (np.min, low), (np.max, high))
         )
         x = np.array([self.x[part].mean() for part in parts])
-        return Curve(self.name, x, mean, least, largest, -(-self.each * count // most))
+        return Curve(self.name, x, mean, least, largest, -(-self.each * count // most), self.last())
 
     def values(self) -> Floats:
         """All values that the vertical axis has to hold."""
@@ -76,6 +77,8 @@ class Curve:
         >>> Curve("a", np.arange(3.0), np.array([1, 2, np.nan])).last()
         2.0
         """
+        if self.end is not None:
+            return self.end
         finite = self.y[np.isfinite(self.y)]
         return float(finite[-1]) if finite.size else float("nan")
 

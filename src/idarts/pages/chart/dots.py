@@ -65,7 +65,9 @@ class Dots:
         return float(_SIDE + self._scale.place(np.array(value)) * (WIDTH - 2 * _SIDE))
 
     def _head(self, attributes: str = "") -> str:
-        means = ", ".join(f"{group} {mean_std([value for _, value in values])}" for group, values in self.groups.items())
+        means = ", ".join(
+            f"{group} {mean_std([value for _, value in values])}" for group, values in self.groups.items()
+        )
         alt = escape(f"{self.title}, {self.axis}, mean over seeds: {means}")
         return f'<svg {attributes}viewBox="0 0 {WIDTH} {self._height}" role="img" aria-label="{alt}">'
 

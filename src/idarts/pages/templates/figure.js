@@ -17,6 +17,9 @@ class Figure {
         this.buttons.append(button);
       });
     figure.querySelector("figcaption").append(this.buttons);
+    this.svg = this.plot.querySelector("svg");
+    const facts = { tabindex: 0, role: "slider", "aria-roledescription": "chart", "aria-description": KEYS };
+    Object.entries(facts).forEach(([name, value]) => this.svg.setAttribute(name, value));
     this.plot.append(this.readout);
     this.listen();
     this.take(JSON.parse(figure.dataset.chart));
@@ -42,22 +45,14 @@ class Figure {
   show(range) {
     const first = this.places[0], last = this.places[this.places.length - 1];
     this.range = range && (range[0] > first || range[1] < last) ? range : null;
-    const { svg, frame } = drawChart(this.data, this.range), old = this.plot.querySelector("svg");
+    const { svg, frame } = drawChart(this.data, this.range);
+    this.frame = frame;
     this.mark = element("svg:g", { class: "mark" });
-    svg.append(this.mark);
-    [this.svg, this.frame] = [svg, frame];
-    svg.setAttribute("tabindex", "0");
-    svg.setAttribute("role", "slider");
-    svg.setAttribute("aria-roledescription", "chart");
-    svg.setAttribute("aria-label", `${old.getAttribute("aria-label")}`);
-    svg.setAttribute("aria-description", KEYS);
-    svg.setAttribute("aria-valuemin", frame.x.low);
-    svg.setAttribute("aria-valuemax", frame.x.high);
-    const focused = document.activeElement === old;
-    old.replaceWith(svg);
-    if (focused) svg.focus();
+    this.svg.replaceChildren(...svg.childNodes, this.mark); // the element stays, and so does the focus
+    const facts = { viewBox: svg.getAttribute("viewBox"), "aria-valuemin": frame.x.low, "aria-valuemax": frame.x.high };
+    Object.entries(facts).forEach(([name, value]) => this.svg.setAttribute(name, value));
     this.buttons.querySelectorAll("button").forEach((button, index) => { button.disabled = index !== 1 && !this.range; });
-    this.read(this.at, focused);
+    this.read(this.at);
     if (this.values.open) this.fillTable();
   }
 
@@ -79,10 +74,10 @@ class Figure {
   }
 
   // Show the values at a place, and say them; `undefined` hides them.
-  read(at, visible = true) {
+  read(at) {
     const places = this.inside();
     this.at = at === undefined || !places.length ? undefined : nearest(places, at, (x) => x);
-    this.readout.hidden = this.at === undefined || !visible;
+    this.readout.hidden = this.at === undefined;
     this.mark.replaceChildren();
     const start = this.at === undefined ? places[0] : this.at;
     if (start === undefined) return;
@@ -115,7 +110,9 @@ class Figure {
 
   where(at) {
     const most = Math.max(...this.data.curves.map((curve) => curve.each || 1));
-    return `${this.data.axes[0] || "x"} ${general(at, 6)}` + (most > 1 ? `, mean of ${withCommas(String(most))}` : "");
+    if (most === 1) return `${this.data.axes[0] || "x"} ${general(at, 6)}`;
+    const near = Math.abs(at) < 100 ? at : Math.round(at);
+    return `${this.data.axes[0] || "x"} near ${general(near, 6)}, mean of ${withCommas(String(most))}`;
   }
 
   around(curve, index) {
