@@ -9,8 +9,6 @@ from idarts.pages.gallery import write_gallery
 pytestmark = needs_chromium
 CARDS = "[...document.querySelectorAll('.gallery article')]"
 SHOWN = CARDS + ".filter((card) => !card.hidden).map((card) => card.dataset.{})"
-    "[...document.querySelectorAll('.gallery article')].filter((card) => !card.hidden).map((card) => card.dataset.{})"
-)
 CHOOSE = """(() => {{ const field = document.querySelector('.sift').elements['{}']; field.value = '{}';
   field.dispatchEvent(new Event('input', {{ bubbles: true }})) }})()"""
 

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from idarts.arch import from_data
 from idarts.pages.cell import shown
 from idarts.pages.chart import WIDTH, Scale, frame
-from idarts.pages.images import data_url, shaded
+from idarts.pages.images import data_url, shaded, thumbnail
 from idarts.pages.numbers import MISSING, interval, number, percent, with_interval
 from idarts.pages.template import render
-from idarts.training.evaluation import confusions
+from idarts.training.evaluation import Mistake, confusions
 
 _TABLE = 20  # classes up to which the confusion matrix has numbers; beyond, it is a picture
 _STRONGEST = 0.55  # of a cell's colour: its number stays readable on a light and on a dark page
 
 
-def page(evaluation: Mapping[str, Any], model: str) -> str:
-    """The evaluation of the network in the folder `model` as one HTML text."""
+def page(evaluation: Mapping[str, Any], model: str, mistakes: Sequence[Mistake] = ()) -> str:
+    """The evaluation of the network in the folder `model` as one HTML text, with images of its mistakes."""
     architecture, data = from_data(evaluation["architecture"]), evaluation["data"]
     classes, bins = evaluation["classes"], evaluation["calibration"]["bins"]
     small = len(classes) <= _TABLE
@@ -37,6 +37,9 @@ def page(evaluation: Mapping[str, Any], model: str) -> str:
         matrix=_matrix(evaluation["confusion"]) if small else None,
         picture=None if small else _picture(np.array(evaluation["confusion"])),
         mistakes=[(true, taken, f"{count:,}", percent(share)) for true, taken, count, share in confusions(evaluation)],
+        pictures=[
+            (thumbnail(one.image.numpy()), one.label, one.predicted, percent(one.confidence)) for one in mistakes
+        ],
         reliability=_reliability([one for one in bins if one["count"]]),
         bins=[
             (_range(one), f"{one['count']:,}", *map(percent, _both(one)), interval(one["accuracy"], one["count"]))
