@@ -14,7 +14,7 @@ from idarts.pages.measures import SEARCH, charts
 from idarts.pages.notes import notes
 from idarts.pages.numbers import duration, number, percent
 
-_DRAWN = 10  # trials: more drawings would make a page large
+_ROOM = 60_000  # letters for the drawings of trials: more would make a page large
 _RECENT = 10  # rounds: the accuracy of a single batch says little
 
 
@@ -100,7 +100,9 @@ def _trials(result: Mapping[str, Any]) -> list[Trial]:
         shown = (loss, f"{loss:.3f} {steps}") if np.isfinite(loss) else (np.inf, f"not finite {steps}")
         trials.setdefault(trial["architecture"], []).append(shown)
     longest = sorted(trials.items(), key=lambda item: (-len(item[1]), item[1][-1][0]))
-    return [
-        Trial(small(name, drawn=place < _DRAWN), ", ".join(text for _, text in losses))
-        for place, (name, losses) in enumerate(longest)
-    ]
+    made, room = list[Trial](), _ROOM
+    for name, losses in longest:
+        cell = small(name, drawn=room > 0)
+        room -= len(cell.svg or "")
+        made.append(Trial(cell, ", ".join(text for _, text in losses)))
+    return made

@@ -25,7 +25,7 @@ from idarts.pages.numbers import number, percent
 COLOURS = 6  # line styles; further curves repeat them
 _DOTS = 12  # points up to which each is marked
 _ROWS = 12  # of the table that a page has without scripts
-_DIGITS = 6  # of a number in a page
+_DIGITS, _MEAN_DIGITS = 6, 4  # of a measured value in a page, and of a mean of several
 _KEY, _LINE = 26, 19  # a legend's sample of a line, and the height of its rows
 
 
@@ -174,15 +174,17 @@ def _marks(place: Frame, curve: Curve, colour: str) -> Iterator[str]:
 
 def _plain(curve: Curve) -> dict[str, object]:
     """A curve as JSON has it, with null for gaps and without what is not there."""
-    sides = {"x": curve.x, "y": curve.y, "low": curve.low, "high": curve.high}
-    lists = {name: [_short(value) for value in side.tolist()] for name, side in sides.items() if side is not None}
-    return {"name": curve.name, **lists, **({"each": curve.each} if curve.each > 1 else {})}
+    digits = _DIGITS if curve.each == 1 else _MEAN_DIGITS
+    sides = {"y": curve.y, "low": curve.low, "high": curve.high}
+    lists = {name: [_short(one, digits) for one in side.tolist()] for name, side in sides.items() if side is not None}
+    x = [_short(value, _DIGITS) for value in curve.x.tolist()]
+    return {"name": curve.name, "x": x, **lists, **({"each": curve.each} if curve.each > 1 else {})}
 
 
-def _short(value: float) -> float | int | None:
+def _short(value: float, digits: int) -> float | int | None:
     if not math.isfinite(value):
         return None
-    short = float(f"{value:.{_DIGITS}g}") if value != round(value) else value
+    short = float(f"{value:.{digits}g}") if value != round(value) else value
     return int(short) if short == round(short) and abs(short) < 2**53 else short
 
 
