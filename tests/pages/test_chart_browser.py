@@ -9,9 +9,10 @@ import pytest
 from browser import needs_chromium
 from report_runs import config, metrics, write_run
 
-from idarts.pages import write_report
+from idarts.pages import read_run, write_report
 from idarts.pages.chart import KEPT, Curve, chart
 from idarts.pages.experiment import Section, write_page
+from idarts.pages.measures import SEARCH, charts
 
 pytestmark = needs_chromium
 EVIL = "</script><script>evil = 1</script>\"'`&\x1b[31m{{ 7 * 7 }}{% raw %}${evil = 1}<img src=x onerror='evil = 1'>"
@@ -140,6 +141,18 @@ def test_the_table_has_every_point_and_follows_the_zoom(hand, run):
     assert np.allclose(shown, logged, rtol=6e-4)  # four digits
     hand.run("figure.querySelectorAll('.zoom button')[1].click()")
     assert len(hand.run(rows)) == 50
+
+
+def test_new_data_are_drawn_and_a_zoom_stays(hand, run, tmp_path):
+    longer = write_run(tmp_path / "longer", rounds=140)
+    (loss,) = charts(read_run(longer), SEARCH[:1])
+    hand.run("figure.querySelectorAll('.zoom button')[1].click()")
+    zoomed = hand.ticks()
+    hand.run(f"figure.chart.update({loss.json})")
+    assert hand.ticks() == zoomed
+    assert hand.run("figure.querySelector('.legend b').textContent") == f"{loss.curves[0].last():.4g}"
+    hand.run("figure.querySelectorAll('.zoom button')[2].click()")
+    assert hand.ticks()[-1] == 140
 
 
 def test_a_screen_reader_gets_names_and_roles(browser, run):

@@ -196,4 +196,5 @@ function nearest(items, goal, key) {
   return items.reduce((best, item) => Math.abs(key(item) - goal) < Math.abs(key(best) - goal) ? item : best);
 }
 
-const figures = [...document.querySelectorAll("figure[data-chart]")].map((figure) => new Figure(figure));
+// A live page reaches a chart by its element: figure.chart.update(data).
+document.querySelectorAll("figure[data-chart]").forEach((figure) => { figure.chart = new Figure(figure); });
