@@ -15,6 +15,7 @@ from idarts.cli import main
 from idarts.errors import InputError
 from idarts.experiments import Request, plan
 from idarts.experiments.comparison import at_equal_cost, compare, pairs
+from idarts.experiments.facts import facts
 from idarts.experiments.record import write_record
 from idarts.experiments.statistics import holm, paired, permutation, t_test
 
@@ -81,12 +82,25 @@ def test_text_page_and_table(runs, tmp_path, capsys):
     assert "92.00±1.00" in shown
     assert "darts − idarts" in shown
     page = (out / "index.html").read_text()
-    assert page.count("<svg viewBox") == 1
+    assert page.count("<figure") == 4  # the dots of three measures, and the curve
+    assert "Comparison on digits" in page
     assert "92.00±1.00" in page
     assert (out / "equal-cost-table.svg").read_text().count('class="line') >= 4  # two curves, two keys
     rows = {row["group"]: row for row in csv.DictReader((out / "comparison.csv").read_text().splitlines())}
     assert float(rows["idarts"]["cifar10_test_mean"]) == 92
     assert "92.00±1.00" in (out / "results.md").read_text()
+
+
+def test_a_curve_is_as_long_as_the_table_says(tmp_path):
+    """One seed ends early and keeps its value; the curve of both ends at their mean cost, selection included."""
+    make_run(tmp_path / "a", seed=1, per_round=1.0)
+    make_run(tmp_path / "b", seed=2, per_round=3.0)
+    result = json.loads((tmp_path / "b" / "result.json").read_text()) | {"gradient_evaluations": 80.0}
+    (tmp_path / "b" / "result.json").write_text(json.dumps(result))
+    made = facts(compare([tmp_path]))
+    (group,), (curve,) = made["groups"], made["curves"]["table"]
+    assert curve["cost"][-1] == group["gradient_evaluations"]["mean"] == 50
+    assert [values[-1] for values in curve["values"]] == [93.0, 89.0]  # at 48 of 60 evaluations, the 16th round
 
 
 def test_a_folder_of_other_things_is_left_alone(runs, tmp_path, capsys):

@@ -63,6 +63,9 @@ def test_rows_are_named_with_or_without_spaces_and_once(tables, tmp_path, capsys
     assert "unknown row 'optimum'; did you mean optimal?" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     assert main([*command, " random-search , optimal"]) == 0
+    assert "Its numbers mean nothing" in capsys.readouterr().err
+    for page in ("index.html", "results.md"):
+        assert "Its numbers mean nothing" in (tmp_path / "out" / page).read_text()
     with (tmp_path / "out" / "results.csv").open() as file:
         assert [row["method"] for row in csv.DictReader(file)] == ["random-search", "optimal"]
 

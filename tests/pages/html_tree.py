@@ -3,16 +3,17 @@
 from html.parser import HTMLParser
 
 from idarts.pages import write_report
+from idarts.pages.template import script
 
 VOID = {"meta", "img", "br", "link", "input"}
 
 
 class Tree(HTMLParser):
-    """Fails on a tag that is closed wrongly; gathers what a reader sees, and every tag with its attributes."""
+    """Fails on a tag that is closed wrongly; gathers what a reader sees, all tags with attributes, and scripts."""
 
     def __init__(self, text):
         super().__init__()
-        self.open, self.tags, self.text = [], [], ""
+        self.open, self.tags, self.text, self.scripts = [], [], "", []
         self.feed(text)
         self.close()
         assert self.open == []
@@ -29,7 +30,16 @@ class Tree(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        self.text += "" if "style" in self.open else data
+        if "script" in self.open:
+            self.scripts.append(data)
+        elif "style" not in self.open:
+            self.text += data
+
+
+def runs_only_our_script(tree):
+    """Whether the page has the script of all pages, and nothing else that a browser would run."""
+    handlers = [name for _, attributes in tree.tags for name in attributes if name.startswith("on")]
+    return tree.scripts == [script()] and [tag for tag, _ in tree.tags].count("script") == 1 and not handlers
 
 
 def read(run, **more):

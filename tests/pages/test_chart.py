@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from idarts.pages.chart import POINTS, WIDTH, Curve, Scale, banded, chart, scale, thinned
+from idarts.pages.chart import POINTS, WIDTH, Curve, Dots, Scale, banded, chart, scale, thinned
 from idarts.pages.chart.frame import LETTER
 
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
@@ -174,3 +174,34 @@ def test_a_file_is_whole_and_has_its_own_legend_and_colours():
         assert 0 <= left <= right <= WIDTH + 0.1
         assert bottom <= height
     assert "<b>" not in made.svg
+
+
+def test_a_dot_for_each_seed_lies_where_its_value_is_and_covers_no_other():
+    groups = {"a": [("1", 90.0), ("2", 90.0), ("3", 94.0)], "<b>": [("1", 92.0)], "none": []}
+    made = Dots("seeds", "Test", "accuracy in percent", groups, "")
+    dots = [tuple(map(float, one)) for one in re.findall(r'cx="([\d.]+)" cy="([\d.-]+)"', made.svg)]
+    assert len(set(dots)) == 4
+    (first, _), (second, _), (third, _), (middle, _) = dots
+    assert first == second
+    assert middle == pytest.approx((first + third) / 2, abs=0.11)
+    assert "<title>a, seed 2: 90.00</title>" in made.svg
+    assert made.table[1] == [["a", "1", "90.00"], ["a", "2", "90.00"], ["a", "3", "94.00"], ["<b>", "1", "92.00"]]
+    ElementTree.fromstring(made.file())
+    for left, right, *_ in texts(made.svg):
+        assert -0.1 <= left <= right <= WIDTH + 0.1
+
+
+def test_the_last_value_is_the_last_one_that_was_measured():
+    values = np.zeros(10_000)
+    values[-1] = 5.0
+    assert drawn(values, ends=True).legend == [("a", "5")]
+
+
+def test_a_static_table_has_rows_where_all_curves_have_values():
+    x = np.arange(1.0, 101)
+    now_and_then = np.where(x % 25 == 0, x, np.nan)
+    made = chart("a", "Any", ("rounds", ""), [Curve("all", x, x), thinned("some", x, now_and_then, gaps=False)])
+    header, rows, count = made.table
+    assert header == ["rounds", "all", "some"]
+    assert rows == [[number] * 3 for number in ("25", "50", "75", "100")]
+    assert count == 100

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from browser import DARK, LIGHT, measure, needs_chromium
+from browser import measure, needs_chromium
 from report_runs import SHAPES, config, write_run
 
 from idarts.pages import write_report
@@ -16,50 +16,68 @@ FACTS = """
   loaded: [...document.images].every((one) => one.complete && one.naturalWidth > 0),
   lines: all("path.line").filter((one) => one.getTotalLength() > 100).length,
   keys: all(".key path").filter((one) => getComputedStyle(one).stroke.startsWith("rgb")).length,
-  requests: performance.getEntriesByType("resource").filter((entry) => !entry.name.startsWith("data:")).length,
-  clipped: all("figure > svg").flatMap((svg) => [...svg.querySelectorAll("text")].filter((text) => {
+  clipped: all(".plot > svg").flatMap((svg) => [...svg.querySelectorAll("text")].filter((text) => {
     const inner = text.getBBox(), outer = svg.viewBox.baseVal;
     return inner.x < 0 || inner.y < 0 || inner.x + inner.width > outer.width || inner.y + inner.height > outer.height
   }).map((text) => text.textContent)),
   heights: all(".heat").map((one) => Math.round(box(one.children[1]).height - box(one.children[0]).height)),
   ink: getComputedStyle(document.body).color, page: getComputedStyle(document.body).backgroundColor,
 """
-HIDDEN = """const hidden = (one) => { for (let up = one.parentElement; up; up = up.parentElement)
+# The ground and the colour of every operation's text, and of the title of a cell on the drawing itself.
+CELL = """[...document.querySelectorAll(".drawing [class*=op-]")].map((one) => [
+    getComputedStyle(one.querySelector("polygon")).fill, getComputedStyle(one.querySelector("text")).fill])
+  .concat([[getComputedStyle(document.querySelector(".drawing")).backgroundColor,
+    getComputedStyle(document.querySelector(".drawing .cluster text")).fill]])"""
+HIDDEN = """hidden = (one) => { for (let up = one.parentElement; up; up = up.parentElement)
   if (getComputedStyle(up).overflowX === "hidden") return true; return false };"""
 
 
-def facts(folder, page, width, *flags):
-    html = page.read_text(encoding="utf-8").replace("</body>", f"<script>{HIDDEN}</script></body>")
-    return measure(folder, html, width, FACTS, *flags)
+def facts(browser, page, width, **options):
+    browser.open(page, width, **options).run(HIDDEN)
+    seen = measure(browser, FACTS)
+    assert browser.problems() == []
+    assert browser.requests() == []
+    return seen
 
 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("space", SHAPES)
-def test_it_is_drawn_and_does_not_scroll_sideways(tmp_path, space, width):
+def test_it_is_drawn_and_does_not_scroll_sideways(browser, tmp_path, space, width):
     run = write_run(tmp_path / "run", space, settings=config(space, note="a" * 300, data="folder:" + "long/" * 40))
-    seen = facts(tmp_path, write_report(run), width)
+    seen = facts(browser, write_report(run), width)
     assert seen["width"] == width
     assert seen["scroll"] <= width
     assert seen["wide"] == []
     assert seen["drawn"]
     assert seen["loaded"]
     assert seen["lines"] == seen["keys"] == 10
-    assert seen["requests"] == 0
     assert seen["clipped"] == []
 
 
-def test_a_heat_map_is_as_high_as_its_rows_even_if_it_has_few_columns(tmp_path):
-    seen = facts(tmp_path, write_report(write_run(tmp_path / "run", rounds=2)), 1280)
+def test_a_heat_map_is_as_high_as_its_rows_even_if_it_has_few_columns(browser, tmp_path):
+    seen = facts(browser, write_report(write_run(tmp_path / "run", rounds=2)), 1280)
     assert seen["heights"] == [0] * 6
 
 
-def test_light_and_dark_both_have_contrast(tmp_path):
+def test_light_and_dark_both_have_contrast(browser, tmp_path):
     page = write_report(write_run(tmp_path / "run"))
-    light, dark = (facts(tmp_path, page, 390, scheme) for scheme in (LIGHT, DARK))
+    light, dark = (facts(browser, page, 390, dark=dark) for dark in (False, True))
     assert luminance(light["page"]) > luminance(dark["page"])
     for seen in (light, dark):
         low, high = sorted((luminance(seen["ink"]), luminance(seen["page"])))
         assert (high + 0.05) / (low + 0.05) > 7
+
+
+def test_a_cell_is_dark_on_a_dark_page_and_its_words_are_readable(browser, tmp_path):
+    pytest.importorskip("pygraphviz", reason="needs pygraphviz (idarts[draw])")
+    page = write_report(write_run(tmp_path / "run", "darts"))
+    for dark in (False, True):
+        browser.open(page, dark=dark)
+        for ground, words in browser.run(CELL):
+            low, high = sorted((luminance(ground), luminance(words)))
+            assert (high + 0.05) / (low + 0.05) > 3.4, (ground, words)
+        card, *_ = browser.run(CELL)[-1]
+        assert (luminance(card) < 0.1) == dark
 
 
 def luminance(colour):

@@ -6,10 +6,10 @@ import io
 import numpy as np
 import pytest
 from PIL import Image
-from report_runs import SHAPES, write_run
+from report_runs import NAS_BENCH_201, SHAPES, write_run
 
 from idarts.layers.graph import complete_edges
-from idarts.pages import labels, read_run
+from idarts.pages import labels, read_run, write_report
 from idarts.pages.heat import COLUMNS, heat
 from idarts.spaces import darts, nas_bench_201, space
 
@@ -61,3 +61,29 @@ def test_the_final_alpha_counts_where_the_last_round_has_none(tmp_path):
     run = read_run(write_run(tmp_path / "run", rounds=10, every=4))
     del run.rounds[-1]["alpha"]
     assert [number for number, _ in run.alphas()] == [4, 8, 10]
+
+
+def test_an_alpha_that_has_hardly_moved_looks_like_nothing(tmp_path):
+    """20.1 % against 20.0 % is no colour, whatever else the run holds; four times the share is full colour."""
+    run = read_run(write_run(tmp_path / "run", rounds=2))
+    last = np.full((6, 5), 0.0)
+    last[0, 0] = np.log(0.201 / 0.799 * 4)
+    last[1, 0] = np.log(0.8 / 0.2 * 4)
+    run.rounds[-1]["alpha"]["cell"][:] = last
+    weak, strong, *_ = heat(run).groups[0].decisions
+    assert (weak.options[0].share, strong.options[0].share) == ("20.1 %", "80.0 %")
+    assert pixels(weak)[:, -1, 3].max() == 0
+    assert pixels(strong)[0, -1, 3] == 255
+
+
+def test_trials_are_drawn_and_their_texts_remain(tmp_path):
+    pytest.importorskip("pygraphviz", reason="needs pygraphviz (idarts[draw])")
+    trials = [{"architecture": NAS_BENCH_201, "steps": steps, "loss": 2.0 / steps} for steps in (8, 16)]
+    trials += [{"architecture": f"mine <{place}>", "steps": 8, "loss": 3.0} for place in range(3)]
+    run = write_run(tmp_path / "run", trials=trials, argmax=NAS_BENCH_201)
+    tried = write_report(run).read_text().partition("What was tried")[2].partition("Next steps")[0]
+    assert tried.count("<li") == 4
+    assert tried.count("<svg") == 2  # the cell that was trained twice, and that of the largest α
+    assert tried.count(NAS_BENCH_201) == 4  # each as text, and as the name of the drawing
+    assert "Loss 0.250 after 8 steps, 0.125 after 16 steps" in tried
+    assert "mine &lt;2&gt;" in tried

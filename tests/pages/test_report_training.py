@@ -21,7 +21,7 @@ def run(tmp_path_factory):
 
 
 def text_of(html):
-    return re.sub(r"\s+", " ", re.sub(r"<style>.*?</style>|<[^>]+>", " ", html, flags=re.DOTALL))
+    return re.sub(r"\s+", " ", re.sub(r"<(style|script)>.*?</\1>|<[^>]+>", " ", html, flags=re.DOTALL))
 
 
 def test_a_finished_training(run, capsys):
@@ -39,7 +39,7 @@ def test_a_finished_training(run, capsys):
     ):
         assert words in text
     assert f"idarts predict {run}" in text
-    assert "Accuracy over epochs 0.273 to 3:" in html
+    assert "Accuracy on digits over epochs 0.273 to 3:" in html
     assert "α" not in text
     assert "hypergradient" not in text.lower()
 
@@ -47,7 +47,7 @@ def test_a_finished_training(run, capsys):
 def test_held_out_accuracies_are_joined_by_a_line(run):
     """They are known at the end of epochs only."""
     html = (write_report(run)).read_text()
-    figure = next(part for part in html.split("<figure") if "<h3>Accuracy</h3>" in part)
+    figure = next(part for part in html.split("<figure") if "<h3>Accuracy on digits</h3>" in part)
     lines = re.findall(r'class="line s2" d="([^"]+)"', figure.partition("</figcaption>")[2])
     assert len(lines) == 1
     assert lines[0].count("L") == 2  # three epochs

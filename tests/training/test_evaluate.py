@@ -1,5 +1,7 @@
 """`idarts evaluate`: the numbers, the files it leaves, the page, and every mistake a user can make."""
 
+import base64
+import io
 import json
 import re
 from dataclasses import replace
@@ -7,12 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, top_k_accuracy_score
 
 from idarts import InputError
 from idarts.data import load as load_data
 from idarts.pages.evaluation import page
 from idarts.training import card_for, data_for, evaluate, load, save
+from idarts.training.evaluation import MISTAKES, Mistake, examine
 
 
 def by_hand(net, part):
@@ -39,6 +43,30 @@ def test_the_numbers_are_scikit_learns(digits_folder, part):
     assert sum(one["count"] for one in found["calibration"]["bins"]) == len(labels)
     assert sum(one["images"] for one in found["classes"]) == len(labels)
     json.dumps(found, allow_nan=False)
+
+
+def test_the_images_of_mistakes_are_those_of_the_data_the_most_confident_first(digits_folder):
+    net, part = load(digits_folder), load_data("digits").test
+    probabilities, labels = by_hand(net, part), part.labels.numpy()
+    wrong = np.flatnonzero(probabilities.argmax(axis=1) != labels)
+    ranked = wrong[np.argsort(-probabilities[wrong].max(axis=1), kind="stable")][:MISTAKES]
+    _, mistakes = examine(net, load_data("digits"), batch=77)
+    assert len(mistakes) == len(ranked) > 3
+    for one, place in zip(mistakes, ranked, strict=True):
+        assert torch.equal(one.image, part.images[place])
+        assert (one.label, one.predicted) == (str(labels[place]), str(probabilities[place].argmax()))
+        assert one.confidence == pytest.approx(probabilities[place].max(), rel=1e-4)
+
+
+def test_mistakes_are_shown_as_pictures(facts):
+    images = torch.randint(256, (3, 3, 20, 30), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    html = page(facts(3), "model", [Mistake(image, "<cat>", "dog", 0.987) for image in images])
+    alt = "An image of &lt;cat&gt; that was taken for dog"
+    shown = re.findall(rf'<img src="data:image/png;base64,([^"]+)" alt="{alt}">', html)
+    for image, text in zip(images, shown, strict=True):
+        pixels = np.array(Image.open(io.BytesIO(base64.b64decode(text))))
+        assert np.array_equal(pixels, image.permute(1, 2, 0).numpy())
+    assert "98.7 % sure" in html
 
 
 def test_images_are_normalised_as_in_training_not_as_the_data_say(tmp_path, digits_folder):
@@ -126,7 +154,7 @@ def test_the_commands_mistakes_are_one_line(idarts, folder, digits_folder, tmp_p
 
 def test_the_page_escapes_what_users_named_and_needs_nothing_from_outside(facts):
     html = page(facts(3, "<script>{}</script>"), "runs/my model")
-    assert "<script>" not in html
+    assert html.count("<script") == 1  # that of all pages
     assert "&lt;script&gt;0&lt;/script&gt;" in html
     assert "&lt;i&gt;wide" in html
     assert "idarts predict &#39;runs/my model&#39; image.png" in html

@@ -14,8 +14,11 @@ FACTS = """
 
 
 @pytest.mark.parametrize(("width", "classes"), [(390, 15), (390, 40), (1280, 15)])
-def test_it_is_drawn_and_does_not_scroll_sideways(tmp_path, facts, width, classes):
-    seen = measure(tmp_path, page(facts(classes, "a rather long name of class {}"), "runs/model"), width, FACTS)
+def test_it_is_drawn_and_does_not_scroll_sideways(browser, tmp_path, facts, width, classes):
+    file = tmp_path / "evaluation.html"
+    file.write_text(page(facts(classes, "a rather long name of class {}"), "runs/model"), encoding="utf-8")
+    seen = measure(browser.open(file, width), FACTS)
+    assert browser.problems() == []
     assert seen["scroll"] <= seen["width"]
     assert seen["bars"] == 14
     assert seen["drawn"]

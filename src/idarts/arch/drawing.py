@@ -1,6 +1,8 @@
 """Drawings of cells for papers: left to right, one box per operation, coloured by family, readable at 8 cm.
 
-The graph is written in Graphviz' DOT language and laid out by pygraphviz, whose wheels include Graphviz.
+The graph is written in Graphviz' DOT language and laid out by pygraphviz, whose wheels include Graphviz. A drawing has
+the colours of paper. Its operations also have a class, op-FAMILY, and edges of none the class faint, by which a page
+can give them other colours, e.g. at night.
 """
 
 import os
@@ -129,7 +131,7 @@ def _edge_cell(name: str, cell: Cell, style: Style, stacked: bool) -> Iterator[s
     leaving = sum(edge.source < inputs for edge in cell.edges)
     for position, edge in enumerate(cell.edges):
         box, op = f"{name}_op{position}", edge.op or ""
-        faint = 'style=dashed, color="#BBBBBB"' if style.family(op) == "none" else ""
+        faint = 'class=faint, style=dashed, color="#BBBBBB"' if style.family(op) == "none" else ""
         yield _box(box, op, style, stacked)
         room = 2 if edge.source < inputs and leaving > _CROWD else 1  # lines that fan out of an input need space
         yield f"{states[edge.source]} -> {box} [arrowhead=none, minlen={room}, {faint}];"
@@ -175,6 +177,8 @@ def _depth(cell: Cell) -> int:
 
 
 def _box(name: str, op: str, style: Style, stacked: bool) -> str:
-    fill, text, border = FAMILIES[style.family(op)]
+    family = style.family(op)
+    fill, text, border = FAMILIES[family]
     words = style.label(op).replace(" ", "\\n") if stacked else style.label(op)
-    return f'{name} [label="{words}", shape=box, fillcolor="{fill}", fontcolor="{text}", color="{border}"];'
+    colours = f'fillcolor="{fill}", fontcolor="{text}", color="{border}"'
+    return f'{name} [label="{words}", class="op-{family}", shape=box, {colours}];'

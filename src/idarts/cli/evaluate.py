@@ -17,9 +17,9 @@ from idarts.errors import InputError
 from idarts.files import write_whole
 from idarts.pages.evaluation import page
 from idarts.pages.numbers import number, percent
-from idarts.training import data_for, evaluate, load
+from idarts.training import data_for, load
 from idarts.training.card import card_of
-from idarts.training.evaluation import PARTS, confusions
+from idarts.training.evaluation import PARTS, confusions, examine
 
 _MATRIX = 12  # classes up to which the confusion matrix fits a terminal
 _HEAD = 4  # letters of a class that fit above its column; longer ones are numbered
@@ -43,11 +43,12 @@ def run(args: Namespace) -> None:
     """Evaluate, print the results, and write them as JSON and as a page."""
     load_typed(args.data)
     net = load(args.run, device=device_named(args.device))
-    results = evaluate(net, data_for(card_of(net), args.data, args.data_root), args.part, batch=args.batch)
+    data = data_for(card_of(net), args.data, args.data_root)
+    results, mistakes = examine(net, data, args.part, batch=args.batch)
     out = Path(args.out or args.run)
     if not out.is_dir():
         raise InputError(f"{out} is not a folder; create it, or leave out --out")
-    text, html = json.dumps(results, indent=1, ensure_ascii=False), page(results, args.run)
+    text, html = json.dumps(results, indent=1, ensure_ascii=False), page(results, args.run, mistakes)
     write_whole(out / EVALUATION, f"{text}\n".encode())
     write_whole(out / EVALUATION_PAGE, html.encode())
     if args.json:

@@ -123,11 +123,15 @@ def curve(run: Run) -> Curve | None:
 
 
 def curves(group: Group, kind: str) -> tuple[Floats, Floats] | None:
-    """The costs that all runs of a group reached, and the value of each run there (one row a run)."""
-    parts = [part for run in group.runs if (part := curve(run)) is not None and part[0] == kind]
-    if not parts:
+    """Costs up to the mean cost of a group's runs, and the value of each run there (one row a run).
+
+    A run that ended earlier keeps its last value: its architecture is there at any higher cost.
+    """
+    known = [(run, part) for run in group.runs if (part := curve(run)) is not None and part[0] == kind]
+    if not known:
         return None
-    first, last = _common_costs(parts)
+    parts = [part for _, part in known]
+    first, last = _common_costs(parts)[0], float(np.mean([_cost(run, part) for run, part in known]))
     costs = np.linspace(first, max(first, last), POINTS if last > first else 1)
     return costs, np.array([_held(costs, part) for part in parts])
 
@@ -152,6 +156,12 @@ def at_equal_cost(comparison: Comparison) -> tuple[str, float, dict[str, list[fl
 def _common_costs(parts: Sequence[Curve]) -> tuple[float, float]:
     """The first and the last cost that all curves have."""
     return max(float(cost[0]) for _, cost, _ in parts), min(float(cost[-1]) for _, cost, _ in parts)
+
+
+def _cost(run: Run, part: Curve) -> float:
+    """What a run cost in all, its selection included."""
+    spent = value(run, "gradient_evaluations")
+    return spent if np.isfinite(spent) else float(part[1][-1])
 
 
 def _held(at: Floats, part: Curve) -> Floats:

@@ -28,6 +28,7 @@ def facts(comparison: Comparison) -> dict[str, Any]:
     missing = [f"Without a column at equal cost: {equal}."] if isinstance(equal, str) else []
     return {
         "by": list(comparison.by),
+        "data": sorted({str(run.config.get("data", "own data")) for group in comparison.groups for run in group.runs}),
         "measure": comparison.measure,
         "measures": measures,
         "groups": [

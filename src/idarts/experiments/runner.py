@@ -29,6 +29,7 @@ from idarts.pages.template import require_jinja
 
 LOGS = "logs"
 RETRIES = 2
+MEANINGLESS = "Preset smoke: a test that everything works. Its numbers mean nothing; do not compare or quote them."
 _PAGES = 0.05  # share of the time, at most, for the pages before the last one
 
 Tell = Callable[[str], None]
@@ -84,6 +85,8 @@ def run_experiment(
                 attempts = _Attempts(call, request.out, threads or threads_each(jobs), retries, tell)
                 book.take(_elsewhere(todo, pool, attempts), len(todo), tell)
         book.write_page()
+    if book.warning:
+        tell(book.warning)
     failures = list(book.failures.values())
     if len(failures) == len(plan) and not failures[0].again and len(set(failures)) == 1:
         raise InputError(failures[0].failure)  # the same mistake in all jobs is one of the request
@@ -170,8 +173,16 @@ class _Book:
         facts = [f"preset {self.request.preset}"] if "preset" in self.experiment.fixed else []
         facts += [f"written {time.strftime('%Y-%m-%d %H:%M')}", f"idarts {__version__}"]
         sections = self.experiment.show(self.store.rows, self.request)
-        write_page(self.request.out, self.experiment.name, self.experiment.summary, ", ".join(facts), sections)
+        write_page(
+            self.request.out, self.experiment.name, self.experiment.summary, ", ".join(facts), sections, self.warning
+        )
         self.due = time.monotonic() + (time.monotonic() - started) / _PAGES
+
+    @property
+    def warning(self) -> str:
+        """What a reader of the numbers must know first."""
+        smoke = "preset" in self.experiment.fixed and self.request.preset == "smoke"
+        return MEANINGLESS if smoke else ""
 
 
 def _here(todo: Sequence[Job], out: Path, tell: Tell, watch: Watch) -> Ended:

@@ -5,9 +5,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from idarts.engine.folder import Run, as_float
+from idarts.pages.cell import Shown
 from idarts.pages.chart import Chart
+from idarts.pages.numbers import with_interval
 
 Rows = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An architecture that a selection tried, and how it did."""
+
+    cell: Shown
+    losses: str
 
 
 @dataclass(frozen=True)
@@ -23,8 +33,8 @@ class About:
     progress: list[Chart]
     costs: Rows
     commands: Rows
-    trials: Rows
-    argmax: str | None = None
+    trials: list[Trial]
+    argmax: Shown | None = None
 
 
 def round_counts(run: Run) -> tuple[int, int | None]:
@@ -48,15 +58,28 @@ def total(run: Run, key: str) -> float:
     return as_float((run.result or {}).get(key, run.last(key)))
 
 
-def tested_accuracy(run: Run) -> float | None:
-    """The accuracy on test images, if the result has one.
+def tested_accuracy(run: Run) -> str | None:
+    """The accuracy on test images with its 95 % interval, if the result has one.
 
     >>> from pathlib import Path
-    >>> tested_accuracy(Run(Path("run"), {}, [{"number": 1}], result={"test": {"accuracy": 0.5}}))
-    0.5
+    >>> tested_accuracy(Run(Path("run"), {}, [{"number": 1}], result={"test": {"accuracy": 0.5, "images": 100}}))
+    '50.0 % (40.4–59.6 %)'
     """
     test = (run.result or {}).get("test")
-    return as_float(test["accuracy"]) if isinstance(test, Mapping) and "accuracy" in test else None
+    if not isinstance(test, Mapping) or "accuracy" not in test:
+        return None
+    return with_interval(as_float(test["accuracy"]), as_float(test.get("images")))
+
+
+def data_name(run: Run) -> str:
+    """The data's name, as the settings have it.
+
+    >>> from pathlib import Path
+    >>> data_name(Run(Path("run"), {"data": "digits"}, [])), data_name(Run(Path("run"), {}, []))
+    ('digits', 'own data')
+    """
+    data = run.config.get("data", "own data")
+    return str(data.get("name", "own data")) if isinstance(data, Mapping) else str(data)
 
 
 def rows(value: Any, prefix: str = "") -> Rows:

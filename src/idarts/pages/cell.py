@@ -2,10 +2,14 @@
 
 import re
 from dataclasses import dataclass, field
+from html import escape
 
-from idarts.arch import Architecture, as_text
+from idarts.arch import Architecture, as_text, parse
 from idarts.arch.drawing import render
 from idarts.errors import InputError
+
+# Attributes that a page has no use for: ids would not be unique, and colours and fonts are the style's.
+_NOT_HERE = "id|xmlns|xmlns:xlink|xml:space|fill|stroke|stroke-width|font-family"
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,22 @@ def shown(architecture: Architecture | str | None) -> Shown:
         return Shown(text, problem=str(error), choices=choices)
 
 
-def draw(architecture: Architecture) -> str:
-    """The cell as SVG for a page: without XML's header, namespaces and ids, and read out as one label."""
+def small(text: str, drawn: bool = True) -> Shown:
+    """An architecture in a list, which its text names; without a drawing if that cannot be made, or is not wanted.
+
+    >>> small("a|b")
+    Shown(text='a|b', svg=None, problem=None, choices={})
+    """
+    try:
+        architecture = parse(text) if drawn else None
+        return Shown(text, draw(architecture, text) if architecture and architecture.cells else None)
+    except InputError:
+        return Shown(text)
+
+
+def draw(architecture: Architecture, label: str = "The cell as a graph") -> str:
+    """The cell as SVG for a page, whose style has its colours for day and night; it is read out as one label."""
     svg = render(architecture, "svg").decode()
-    bare = re.sub(r' (?:id|xmlns(?::xlink)?)="[^"]*"|<title>[^<]*</title>\n?|<!--.*?-->\n?', "", svg, flags=re.DOTALL)
-    return bare[bare.index("<svg") :].replace("<svg", '<svg role="img" aria-label="The cell as a graph"', 1)
+    bare = re.sub(f' (?:{_NOT_HERE})="[^"]*"|<title>[^<]*</title>\\n?|<!--.*?-->\\n?', "", svg, flags=re.DOTALL)
+    short = re.sub(r"(\.\d)\d+", r"\1", bare[bare.index("<svg") :])
+    return short.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)

@@ -13,7 +13,7 @@ from idarts._version import __version__
 from idarts.engine.lock import require_own
 from idarts.errors import InputError
 from idarts.files import write_whole
-from idarts.pages.chart import Chart, banded, chart
+from idarts.pages.chart import Chart, Dots, banded, chart
 from idarts.pages.experiment import Section, write_page
 from idarts.pages.numbers import MISSING, mean_std
 from idarts.pages.template import require_jinja
@@ -29,6 +29,7 @@ Facts = Mapping[str, Any]  # as `idarts.experiments.facts` makes them
 def sections(facts: Facts, brief: bool = False) -> list[Section]:
     """Tables and charts; in brief, for a narrow place: only the tested measure, and pairs in two lines."""
     made = [_means(facts, brief), _tests(facts, "\n− " if brief else " − ")]
+    made.append(Section("A dot for each seed", charts=[_dots(facts, name) for name in facts["measures"]]))
     drawn = [_chart(kind, curves) for kind, curves in facts["curves"].items() if curves]
     if drawn:
         made.append(Section("Accuracy by cost", charts=drawn))
@@ -47,7 +48,7 @@ def write_comparison(facts: Facts, out: Path) -> Path:
     runs = sum(len(group["seeds"]) for group in facts["groups"])
     summary = f"{runs} searches, by {', '.join(facts['by'])}"
     written = f"written {time.strftime('%Y-%m-%d %H:%M')}, idarts {__version__}"
-    return write_page(out, "Comparison", summary, written, sections(facts))
+    return write_page(out, f"Comparison on {_data(facts)}", summary, written, sections(facts))
 
 
 def as_csv(facts: Facts) -> str:
@@ -83,12 +84,15 @@ def _means(facts: Facts, brief: bool) -> Section:
         ]
         for group in facts["groups"]
     ]
-    notes = ["The supernet's accuracy is that of its last rounds, on validation batches; all others are the table's."]
+    notes = [
+        f"The supernet's accuracy is that of its last rounds, on validation batches of {_data(facts)}; "
+        "all others are the table's, on the data that the column names."
+    ]
     if equal:
         notes.append(f"At equal cost: {_LABELS[equal['measure']]}. Evaluations are gradient evaluations.")
     if brief and len(facts["measures"]) > 1:
         notes.append(f"{len(facts['measures']) - 1} more measures need a wider terminal, --json, or --out.")
-    title = "Mean ± standard deviation over seeds, accuracies in percent"
+    title = f"Searches on {_data(facts)}: mean ± standard deviation over seeds, accuracies in percent"
     return Section(title, (), ["", "seeds", *map(_label, measures), *at_cost, *_COSTS.values()], rows, notes=notes)
 
 
@@ -123,10 +127,29 @@ def _chart(kind: str, curves: list[dict[str, Any]]) -> Chart:
     lines = [banded(one["name"], np.array(one["cost"]), _scale(kind) * np.array(one["values"])) for one in curves]
     reading = (
         "At the same place across, all have spent the same number of gradient evaluations, those of T and K included. "
-        "Lines are means over seeds, bands one standard deviation; a line ends where the first of its runs ends."
+        "Lines are means over seeds, bands one standard deviation. A line ends at the mean cost of its runs, as the "
+        "table has it; a run that ended earlier keeps its last value."
     )
     axes = ("gradient evaluations", "percent")
     return chart(f"equal-cost-{kind.replace('_', '-')}", _LABELS[kind].capitalize(), axes, lines, reading)
+
+
+def _dots(facts: Facts, measure: str) -> Dots:
+    groups = {
+        group["name"]: [
+            (str(seed), _scale(measure) * value)
+            for seed, value in zip(group["seeds"], group[measure]["values"], strict=True)
+            if value is not None
+        ]
+        for group in facts["groups"]
+    }
+    reading = "A dot is a run; the stroke is the mean of its group."
+    whose = f"{_label(measure)} on {_data(facts)}" if measure == _SHARE else _label(measure)
+    return Dots(f"seeds-{measure.replace('_', '-')}", whose, "accuracy in percent", groups, reading)
+
+
+def _data(facts: Facts) -> str:
+    return ", ".join(facts["data"])
 
 
 def _mean(summary: dict[str, Any], measure: str) -> str:

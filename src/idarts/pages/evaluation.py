@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from idarts.arch import from_data
 from idarts.pages.cell import shown
 from idarts.pages.chart import WIDTH, Scale, frame
-from idarts.pages.images import data_url, shaded
-from idarts.pages.numbers import number, percent
+from idarts.pages.images import data_url, shaded, thumbnail
+from idarts.pages.numbers import MISSING, interval, number, percent, with_interval
 from idarts.pages.template import render
-from idarts.training.evaluation import confusions
+from idarts.training.evaluation import Mistake, confusions
 
 _TABLE = 20  # classes up to which the confusion matrix has numbers; beyond, it is a picture
 _STRONGEST = 0.55  # of a cell's colour: its number stays readable on a light and on a dark page
 
 
-def page(evaluation: Mapping[str, Any], model: str) -> str:
-    """The evaluation of the network in the folder `model` as one HTML text."""
+def page(evaluation: Mapping[str, Any], model: str, mistakes: Sequence[Mistake] = ()) -> str:
+    """The evaluation of the network in the folder `model` as one HTML text, with images of its mistakes."""
     architecture, data = from_data(evaluation["architecture"]), evaluation["data"]
     classes, bins = evaluation["classes"], evaluation["calibration"]["bins"]
     small = len(classes) <= _TABLE
@@ -37,12 +37,16 @@ def page(evaluation: Mapping[str, Any], model: str) -> str:
         matrix=_matrix(evaluation["confusion"]) if small else None,
         picture=None if small else _picture(np.array(evaluation["confusion"])),
         mistakes=[(true, taken, f"{count:,}", percent(share)) for true, taken, count, share in confusions(evaluation)],
-        reliability=_reliability([one for one in bins if one["count"]]),
-        bins=[(_range(one), f"{one['count']:,}", *map(percent, _both(one))) for one in bins if one["count"]],
-        scores=[
-            (one["label"], f"{one['images']:,}", *(percent(one[key]) for key in ("recall", "precision", "f1")))
-            for one in classes
+        pictures=[
+            (thumbnail(one.image.numpy()), one.label, one.predicted, percent(one.confidence)) for one in mistakes
         ],
+        reliability=_reliability([one for one in bins if one["count"]]),
+        bins=[
+            (_range(one), f"{one['count']:,}", *map(percent, _both(one)), interval(one["accuracy"], one["count"]))
+            for one in bins
+            if one["count"]
+        ],
+        scores=[(one["label"], f"{one['images']:,}", *_scores(one)) for one in classes],
         commands=list(_commands(model, data)),
         cell=shown(architecture),
         environment=list(evaluation["versions"].items()),
@@ -50,11 +54,20 @@ def page(evaluation: Mapping[str, Any], model: str) -> str:
 
 
 def _tiles(evaluation: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "accuracy", percent(evaluation["accuracy"])
+    images = evaluation["data"]["images"]
+    yield "accuracy, with its 95 % interval", with_interval(evaluation["accuracy"], images)
     if len(evaluation["classes"]) > 5:
-        yield "top-5 accuracy", percent(evaluation["top5"])
+        yield "top-5 accuracy, with its 95 % interval", with_interval(evaluation["top5"], images)
     yield "loss", number(evaluation["loss"])
     yield "expected calibration error", percent(evaluation["calibration"]["error"])
+
+
+def _scores(one: Mapping[str, Any]) -> Iterator[str]:
+    yield percent(one["recall"])
+    yield interval(one["recall"], one["images"]) or MISSING
+    yield percent(one["precision"])
+    yield interval(one["precision"], one["predicted"]) or MISSING
+    yield percent(one["f1"])
 
 
 def _matrix(counts: Sequence[Sequence[int]]) -> list[list[tuple[int, str, str]]]:
@@ -93,7 +106,8 @@ def _reliability(bins: Sequence[Mapping[str, Any]]) -> str:
         top = float(place.down(one["accuracy"]))
         parts.append(
             f'<rect class="bar" x="{(left + right - width) / 2:.1f}" y="{top:.1f}" '
-            f'width="{width:.1f}" height="{place.bottom - top:.1f}"/>'
+            f'width="{width:.1f}" height="{place.bottom - top:.1f}">'
+            f"<title>{percent(one['accuracy'])} of {one['count']:,} images at {_range(one)}</title></rect>"
         )
     diagonal = f"M{place.left:.1f} {place.bottom:.1f}L{place.right:.1f} {place.top:.1f}"
     return "".join([*parts, f'<path class="limit" d="{diagonal}"/></svg>'])

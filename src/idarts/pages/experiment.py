@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from idarts.files import write_whole
-from idarts.pages.chart import Chart
+from idarts.pages.chart import Chart, Dots
 from idarts.pages.template import render
 
 PAGE, TEXT = "index.html", "results.md"
@@ -19,7 +19,7 @@ class Section:
     text: Sequence[str] = ()
     header: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()  # the first cell names the row; one that starts with spaces is a quiet row
-    charts: Sequence[Chart] = ()
+    charts: Sequence[Chart | Dots] = ()
     notes: Sequence[str] = ()
 
 
@@ -32,8 +32,8 @@ def column(rows: Sequence[Mapping[str, object]], name: str) -> list[float]:
     return [float(value) for row in rows if isinstance(value := row[name], int | float)]
 
 
-def write_page(out: Path, name: str, summary: str, facts: str, sections: Sequence[Section]) -> Path:
-    """Write the page, its text and its charts, and return the page.
+def write_page(out: Path, name: str, summary: str, facts: str, sections: Sequence[Section], warning: str = "") -> Path:
+    """Write the page, its text and its charts, and return the page. A warning stands above everything else.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -41,17 +41,18 @@ def write_page(out: Path, name: str, summary: str, facts: str, sections: Sequenc
     ...     print(page.name, sorted(path.name for path in Path(folder).iterdir()))
     index.html ['index.html', 'results.md']
     """
-    html = render("experiment.html.j2", name=name, summary=summary, facts=facts, sections=sections)
+    html = render("experiment.html.j2", name=name, summary=summary, facts=facts, sections=sections, warning=warning)
     for section in sections:
         for chart in section.charts:
             write_whole(out / f"{chart.name}.svg", chart.file())
-    write_whole(out / TEXT, "".join(_markdown(name, summary, facts, sections)).encode())
+    write_whole(out / TEXT, "".join(_markdown(name, summary, facts, sections, warning)).encode())
     write_whole(out / PAGE, html.encode())
     return out / PAGE
 
 
-def _markdown(name: str, summary: str, facts: str, sections: Sequence[Section]) -> Iterator[str]:
+def _markdown(name: str, summary: str, facts: str, sections: Sequence[Section], warning: str) -> Iterator[str]:
     yield f"# {name}\n\n{summary} ({facts})\n"
+    yield f"\n**{warning}**\n" if warning else ""
     for section in sections:
         yield f"\n## {section.title}\n"
         yield from (f"\n{paragraph}\n" for paragraph in section.text)

@@ -12,7 +12,7 @@ from idarts.pages.labels import names, title
 
 COLUMNS = 160  # of a picture at most
 _SHADES = 24  # few, so that pictures stay small
-_LEAST, _MOST = np.log(1.001), np.log(4)  # of the scale: neither noise nor options long dead should set it
+SPAN = 4  # full colour at so many times the equal share: the same on every page, so that a weak α looks weak
 _TINY = 1e-30  # in place of a weight that the softmax rounded to 0
 _UNKNOWN = (128, 128, 128, 150)
 
@@ -46,12 +46,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Heat:
-    """All groups on one scale: full colour at `span` times the equal share, or at that part of it."""
+    """All groups on one scale: full colour at `SPAN` times the equal share, or at that part of it."""
 
     groups: list[Group]
     first: int
     last: int
-    span: str
     unknown: bool  # some weights are not numbers
 
 
@@ -70,16 +69,13 @@ def heat(run: Run) -> Heat | None:
     weights = {
         name: _over_time([alpha.get(name) for _, alpha in known], matrix.shape) for name, matrix in known[-1][1].items()
     }
-    away = [np.abs(logs[np.isfinite(logs)]) for logs in map(_away, weights.values())]
-    span = min(max(float(np.concatenate(away).max(initial=0.0)), _LEAST), _MOST)
     numbers = known[0][0], known[-1][0]
     groups: dict[str, list[Decision]] = {}
     for name, shares in weights.items():
-        groups.setdefault(title(run.config, name), []).extend(_decisions(run, name, shares, span, numbers))
+        groups.setdefault(title(run.config, name), []).extend(_decisions(run, name, shares, numbers))
     return Heat(
         [Group(heading, decisions) for heading, decisions in groups.items()],
         *numbers,
-        span=f"{np.exp(span):.3g}",
         unknown=not all(np.isfinite(shares).all() for shares in weights.values()),
     )
 
@@ -105,7 +101,7 @@ def _away(weights: Floats) -> Floats:
     return ratio
 
 
-def _decisions(run: Run, name: str, weights: Floats, span: float, numbers: tuple[int, int]) -> Iterator[Decision]:
+def _decisions(run: Run, name: str, weights: Floats, numbers: tuple[int, int]) -> Iterator[Decision]:
     rows, columns = names(run.config, name, weights.shape[1:])
     for position, row in enumerate(rows):
         last = weights[-1, position]
@@ -115,12 +111,12 @@ def _decisions(run: Run, name: str, weights: Floats, span: float, numbers: tuple
         ]
         ends = ", ".join(f"{option.name} {option.share}" for option in options)
         alt = f"{row}, rounds {numbers[0]} to {numbers[1]}; at the end {ends}"
-        yield Decision(row, options, _picture(weights[:, position], span), alt)
+        yield Decision(row, options, _picture(weights[:, position]), alt)
 
 
-def _picture(weights: Floats, span: float) -> str:
+def _picture(weights: Floats) -> str:
     """One pixel for each option and time; the page stretches it. The equal share is transparent."""
-    away = _away(weights).T / span
+    away = _away(weights).T / np.log(SPAN)
     strength = np.round(np.abs(np.nan_to_num(away)).clip(max=1) * _SHADES) / _SHADES
     pixels = shaded(away > 0, strength)
     pixels[np.isnan(away)] = _UNKNOWN

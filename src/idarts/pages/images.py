@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+THUMBNAIL = 96  # pixels, of the longer side at most
+_EXACT = 48  # up to this size an image stays as it is, pixel by pixel
 MORE, LESS = (38, 139, 210), (224, 112, 30)  # blue and orange; both stand out from a light and from a dark page
 
 
@@ -31,3 +33,17 @@ def shaded(more: NDArray[np.bool_], strength: NDArray[np.float64]) -> NDArray[np
     pixels[..., :3] = np.where(more[..., None], MORE, LESS)
     pixels[..., 3] = np.round(255 * strength)
     return pixels
+
+
+def thumbnail(image: NDArray[np.uint8]) -> str:
+    """An image (channels, height, width) as a small picture in a URL; of unusual channels only the first is shown.
+
+    >>> thumbnail(np.zeros((1, 8, 8), dtype=np.uint8))[:22], thumbnail(np.zeros((3, 200, 99), dtype=np.uint8))[:23]
+    ('data:image/png;base64,', 'data:image/jpeg;base64,')
+    """
+    colours = np.moveaxis(image, 0, -1) if len(image) == 3 else np.repeat(image[0][..., None], 3, axis=-1)
+    picture, file = Image.fromarray(np.ascontiguousarray(colours)), io.BytesIO()
+    form = "png" if max(picture.size) <= _EXACT else "jpeg"
+    picture.thumbnail((THUMBNAIL, THUMBNAIL))
+    picture.save(file, form)
+    return f"data:image/{form};base64,{base64.b64encode(file.getvalue()).decode()}"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from idarts.engine.folder import Run
+from idarts.pages.about import data_name
 from idarts.pages.chart import Chart, chart, thinned
 
 MOST_OTHERS = 24  # charts of measures that only the run's own code knows; more would make a page slow
@@ -18,6 +19,7 @@ class Measure:
     reading: str = ""
     with_alpha: str = ""  # a further sentence for runs that have α
     percent: bool = False
+    on_data: bool = False  # the title names the data
     limit: float | None = None
     sparse: tuple[str, ...] = ()  # fields that are measured only now and then: their lines have no gaps
 
@@ -33,6 +35,7 @@ SEARCH = (
         {"training": "train_accuracy", "validation": "valid_accuracy"},
         with_alpha="These are accuracies of the supernet; the final network, trained by itself, usually does better.",
         percent=True,
+        on_data=True,
     ),
     Measure(
         "Accuracy by the table, in percent",
@@ -106,6 +109,7 @@ TRAINING = (
         "Held-out images are not augmented, so their accuracy may be ahead of that of the training images. "
         "The gap at the end shows how far the network overfits.",
         percent=True,
+        on_data=True,
         sparse=("valid_accuracy",),
     ),
     Measure(
@@ -119,6 +123,7 @@ TRAINING = (
         "With this probability an operation's output is left out for an image; it rises with the epochs.",
     ),
 )
+_LONGEST = 30  # letters of the data's name in a title
 _WITHOUT_CHART = {"number", "epoch", "seconds", "gradient_evaluations", "skipped"}
 
 
@@ -135,7 +140,7 @@ def charts(run: Run, measures: Sequence[Measure]) -> list[Chart]:
     made = [
         chart(
             next(iter(measure.fields.values())),
-            measure.title,
+            f"{measure.title} on {_brief(data_name(run))}" if measure.on_data else measure.title,
             (across, ""),
             [thinned(name, x, run.series(key), key not in measure.sparse) for name, key in measure.fields.items()],
             f"{measure.reading} {measure.with_alpha if run.alphas() else ''}".strip(),
@@ -147,6 +152,11 @@ def charts(run: Run, measures: Sequence[Measure]) -> list[Chart]:
         for measure in measures
     ]
     return [one for one in made if one.curves]
+
+
+def _brief(name: str) -> str:
+    """The end of a long name, such as that of a folder."""
+    return name if len(name) <= _LONGEST else f"…{name[-_LONGEST:]}"
 
 
 def others(run: Run) -> list[Measure]:

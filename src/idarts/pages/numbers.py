@@ -26,6 +26,29 @@ def percent(share: float | None) -> str:
     return MISSING if share is None or math.isnan(share) else f"{100 * share:.1f} %"
 
 
+def interval(share: float | None, count: float | None) -> str:
+    """The 95 % interval of a share that was measured on so many images, by Wilson's formula; empty if unknown.
+
+    >>> interval(0.97, 359), interval(1.0, 10), interval(0.5, None)
+    ('94.7–98.3 %', '72.2–100.0 %', '')
+    """
+    if share is None or not count or math.isnan(count) or not 0 <= share <= 1:
+        return ""
+    z2 = 1.959964**2 / count
+    middle, half = (share + z2 / 2) / (1 + z2), math.sqrt(z2 * (share * (1 - share) + z2 / 4)) / (1 + z2)
+    return f"{100 * (middle - half):.1f}–{100 * (middle + half):.1f} %"
+
+
+def with_interval(share: float | None, count: float | None) -> str:
+    """A share in percent, with its interval if the number of images is known.
+
+    >>> with_interval(0.97, 359), with_interval(0.97, None)
+    ('97.0 % (94.7–98.3 %)', '97.0 %')
+    """
+    known = interval(share, count)
+    return f"{percent(share)} ({known})" if known else percent(share)
+
+
 def mean_std(values: Sequence[float]) -> str:
     """Mean ± standard deviation, as papers print them; a single value has no deviation.
 

@@ -2,18 +2,19 @@
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 from idarts.engine.folder import Run, read_run
 from idarts.files import write_whole
 from idarts.pages import search, training
 from idarts.pages.about import rows, total
 from idarts.pages.cell import shown
-from idarts.pages.heat import heat
+from idarts.pages.heat import SPAN, heat
 from idarts.pages.measures import ALPHA, HYPERGRADIENT, MOST_OTHERS, charts, others
 from idarts.pages.numbers import duration
 from idarts.pages.template import render
 
-REPORT = "report.html"
+REPORT, TEMPLATE = "report.html", "run.html.j2"
 
 
 def write_report(run: Path, output: Path | None = None) -> Path:
@@ -38,24 +39,36 @@ def page(run: Run) -> str:
     >>> "in progress" in page(Run(Path("run"), {"space": "darts"}, [{"number": 1, "train_loss": 2.3}]))
     True
     """
+    return render(TEMPLATE, **content(run))
+
+
+def content(run: Run) -> dict[str, Any]:
+    """The values that the template shows: a live page makes them anew, and redraws its charts from their `json`.
+
+    >>> content(Run(Path("run"), {"space": "darts"}, [{"number": 1, "train_loss": 2.3}]))["about"].state
+    'Search in progress'
+    """
     architecture, result = run.architecture(), run.result or {}
     cell = shown(architecture)
     about = training.about(run) if run.trains else search.about(run, architecture, cell)
     spent, own = duration(total(run, "seconds")), others(run)
-    return render(
-        "run.html.j2",
-        about=about,
-        finished=run.result is not None,
-        cell=cell,
-        tiles=[*about.tiles, ("time", spent)],
-        heat=heat(run),
-        alpha=charts(run, ALPHA),
-        hypergradient=charts(run, HYPERGRADIENT),
-        others=charts(run, own[:MOST_OTHERS]),
-        left_out=len(own[MOST_OTHERS:]),
-        costs=[("time so far" if run.result is None else "time", spent), *about.costs],
-        commands=[*about.commands, ("Write this page again", f"idarts report {shlex.quote(str(run.folder))}")],
-        settings=rows(run.config),
-        data=rows(result.get("data", {})),
-        environment=[*rows(result.get("versions", {})), *rows({key: result[key] for key in result if key == "device"})],
-    )
+    return {
+        "about": about,
+        "finished": run.result is not None,
+        "cell": cell,
+        "tiles": [*about.tiles, ("time", spent)],
+        "heat": heat(run),
+        "span": SPAN,
+        "alpha": charts(run, ALPHA),
+        "hypergradient": charts(run, HYPERGRADIENT),
+        "others": charts(run, own[:MOST_OTHERS]),
+        "left_out": len(own[MOST_OTHERS:]),
+        "costs": [("time so far" if run.result is None else "time", spent), *about.costs],
+        "commands": [*about.commands, ("Write this page again", f"idarts report {shlex.quote(str(run.folder))}")],
+        "settings": rows(run.config),
+        "data": rows(result.get("data", {})),
+        "environment": [
+            *rows(result.get("versions", {})),
+            *rows({key: result[key] for key in result if key == "device"}),
+        ],
+    }

@@ -8,12 +8,13 @@ import numpy as np
 
 from idarts.arch import Architecture
 from idarts.engine.folder import Run, as_float
-from idarts.pages.about import About, round_counts, tested_accuracy, total
-from idarts.pages.cell import Shown
+from idarts.pages.about import About, Trial, data_name, round_counts, tested_accuracy, total
+from idarts.pages.cell import Shown, small
 from idarts.pages.measures import SEARCH, charts
 from idarts.pages.notes import notes
 from idarts.pages.numbers import duration, number, percent
 
+_ROOM = 60_000  # letters for the drawings of trials: more would make a page large
 _RECENT = 10  # rounds: the accuracy of a single batch says little
 
 
@@ -26,12 +27,11 @@ def about(run: Run, architecture: Architecture | str | None, shown: Shown) -> Ab
     ('Search in progress', [('rounds', '1 of 9'), ('validation accuracy, last round', '50.0 %')])
     """
     finished, result = run.result is not None, run.result or {}
-    data = _data_name(run.config.get("data", "own data"))
     by = f" by {run.config['method']}" if "method" in run.config else ""
     return About(
         state="Search finished" if finished else "Search in progress",
         heading=str(run.config.get("space", "own space")),
-        subtitle=f"searched{by} on {data}",
+        subtitle=f"searched{by} on {data_name(run)}",
         architecture_title="The final architecture" if finished else "The current architecture",
         tiles=list(_tiles(run)),
         notes=notes(run, architecture),
@@ -39,7 +39,7 @@ def about(run: Run, architecture: Architecture | str | None, shown: Shown) -> Ab
         costs=list(_costs(run)),
         commands=list(_commands(run, architecture, shown.text or "")),
         trials=_trials(result),
-        argmax=result.get("argmax"),
+        argmax=small(result["argmax"]) if isinstance(result.get("argmax"), str) else None,
     )
 
 
@@ -47,14 +47,15 @@ def _tiles(run: Run) -> Iterator[tuple[str, str]]:
     done, planned = round_counts(run)
     yield "rounds", f"{done:,}" if planned is None else f"{done:,} of {planned:,}"
     if (test := tested_accuracy(run)) is not None:
-        yield "test accuracy", percent(test)
+        yield "test accuracy, with its 95 % interval", test
     whose = " of the supernet" if run.alphas() else ""
     for name, key, text in (("accuracy", "valid_accuracy", percent), ("loss", "valid_loss", number)):
         values = run.series(key)[-_RECENT:]
         finite = values[np.isfinite(values)]
         if finite.size:
             over = "last round" if finite.size == 1 else f"mean of the last {finite.size} rounds"
-            yield f"validation {name}{whose}, {over}", text(float(finite.mean()))
+            spread = f" (± {text(float(finite.std(ddof=1)))} from round to round)" if finite.size > 1 else ""
+            yield f"validation {name}{whose}, {over}", f"{text(float(finite.mean()))}{spread}"
             break
     if np.isfinite(evaluations := total(run, "gradient_evaluations")):
         yield "gradient evaluations", f"{evaluations:,.0f}"
@@ -79,17 +80,18 @@ def _commands(run: Run, architecture: Architecture | str | None, text: str) -> I
         yield "Resume the search from its last checkpoint", f"idarts search --resume --out {folder}"
     if isinstance(architecture, Architecture) and architecture.cells:
         what = folder if run.result is not None else shlex.quote(text)
-        data = shlex.quote(_data_name(run.config.get("data", "DATA")))
+        data = shlex.quote(data_name(run)) if "data" in run.config else "DATA"
         yield "Train it from scratch", f"idarts train {what} --data {data}"
         yield "Count the cell’s parameters and multiply-adds", f"idarts arch show {what}"
         yield "Draw it for a paper", f"idarts arch draw {what} -o cell.svg"
         yield "Write it as JSON for other programs", f"idarts arch convert {what} --to json"
 
 
-def _trials(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _trials(result: Mapping[str, Any]) -> list[Trial]:
     """Candidates and their loss each time that they were trained, those that were trained longest first.
 
-    >>> _trials({"trials": [{"architecture": name, "steps": 8, "loss": 2.5} for name in "ab"]})
+    >>> made = _trials({"trials": [{"architecture": name, "steps": 8, "loss": 2.5} for name in "ab"]})
+    >>> [(trial.cell.text, trial.losses) for trial in made]
     [('a', '2.500 after 8 steps'), ('b', '2.500 after 8 steps')]
     """
     trials: dict[str, list[tuple[float, str]]] = {}
@@ -98,8 +100,9 @@ def _trials(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         shown = (loss, f"{loss:.3f} {steps}") if np.isfinite(loss) else (np.inf, f"not finite {steps}")
         trials.setdefault(trial["architecture"], []).append(shown)
     longest = sorted(trials.items(), key=lambda item: (-len(item[1]), item[1][-1][0]))
-    return [(name, ", ".join(text for _, text in losses)) for name, losses in longest]
-
-
-def _data_name(data: Any) -> str:
-    return str(data.get("name", "own data")) if isinstance(data, Mapping) else str(data)
+    made, room = list[Trial](), _ROOM
+    for name, losses in longest:
+        cell = small(name, drawn=room > 0)
+        room -= len(cell.svg or "")
+        made.append(Trial(cell, ", ".join(text for _, text in losses)))
+    return made

@@ -1,20 +1,32 @@
-"""All pages come from here: one environment, which escapes every value, and one style."""
+"""All pages come from here: one environment, which escapes every value, one style, one script and one policy.
 
+A page is a template and data. The data of a chart stand in an attribute of its figure, where they are escaped like any
+other value; the script is the same on every page, and the policy names its hash: nothing else can run.
+"""
+
+import base64
+import hashlib
 from collections.abc import Sequence
 from functools import cache
+from importlib.resources import files
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from idarts.arch.style import FAMILIES
 from idarts.errors import InputError
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 
+SCRIPTS = ("scale.js", "chart.js", "figure.js", "gallery.js")
+_POLICY = "default-src 'none'; script-src '{}'; style-src 'unsafe-inline'; img-src data:"
+
+
 def render(template: str, /, **values: Any) -> str:
     """Fill in a template.
 
-    >>> "<h1>a &lt; b" in render("experiment.html.j2", name="a < b", summary="", facts="", sections=[])
+    >>> "<h1>a &lt; b" in render("experiment.html.j2", name="a < b", summary="", facts="", sections=[], warning="")
     True
     """
     return _environment().get_template(template).render(**values)
@@ -28,6 +40,28 @@ def number_columns(rows: Sequence[Sequence[str]]) -> set[int]:
     """
     columns = enumerate(zip_longest(*rows, fillvalue=""))
     return {place for place, cells in columns if place and all(cell[:1] in "0123456789+-−–" for cell in cells)}
+
+
+@cache
+def script() -> str:
+    """The script of all pages: the files in order, in one scope.
+
+    >>> "class Figure" in script(), "</script" in script()
+    (True, False)
+    """
+    folder = files("idarts.pages").joinpath("templates")
+    code = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
+    return f'"use strict";\n{{\n{code}}}\n'
+
+
+def policy() -> str:
+    """The content policy of all pages: no network, and no script but ours.
+
+    >>> policy().split("; ")[0]
+    "default-src 'none'"
+    """
+    digest = base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()
+    return _POLICY.format(f"sha256-{digest}")
 
 
 def require_jinja() -> None:
@@ -44,4 +78,5 @@ def _environment() -> "Environment":
     loader = PackageLoader("idarts.pages", "templates")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.filters["number_columns"] = number_columns
+    made.globals |= {"script": script, "policy": policy, "families": FAMILIES}
     return made

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from idarts.engine.folder import Run, as_float
-from idarts.pages.about import About, tested_accuracy
+from idarts.pages.about import About, data_name, tested_accuracy
 from idarts.pages.measures import TRAINING, Measure, charts
 from idarts.pages.notes import about_progress
 from idarts.pages.numbers import MISSING, duration, percent
@@ -22,7 +22,7 @@ def about(run: Run) -> About:
     return About(
         state="Training finished" if run.result is not None else "Training in progress",
         heading=_name(run),
-        subtitle=f"trained from scratch on {run.config.get('data', 'own data')}",
+        subtitle=f"trained from scratch on {data_name(run)}",
         architecture_title="The trained architecture",
         tiles=list(_tiles(run)),
         notes=list(_notes(run)),
@@ -48,7 +48,7 @@ def _tiles(run: Run) -> Iterator[tuple[str, str]]:
     epochs = f"{done:g}" if done >= 0 else MISSING
     yield "epochs", f"{epochs} of {planned:,}" if isinstance(planned, int) else epochs
     if (test := tested_accuracy(run)) is not None:
-        yield "test accuracy", percent(test)
+        yield "test accuracy, with its 95 % interval", test
     elif run.last("valid_accuracy") is not None:
         yield "held-out accuracy", percent(as_float(run.last("valid_accuracy")))
     if "parameters" in result:

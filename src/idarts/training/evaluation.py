@@ -3,7 +3,7 @@
 import platform
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -21,6 +21,17 @@ from idarts.training.card import Card, card_of
 from idarts.training.metrics import BINS, calibration, class_scores, confusion, top_accuracy
 
 PARTS = ("test", "valid", "train")
+MISTAKES = 24  # images that `examine` keeps
+
+
+@dataclass(frozen=True, eq=False)
+class Mistake:
+    """An image that the network took for another class, and how sure it was."""
+
+    image: Tensor  # uint8 (C, H, W)
+    label: str
+    predicted: str
+    confidence: float
 
 
 def data_for(card: Card, source: Any, root: "str | PathLike[str] | None" = None) -> ImageData:
@@ -80,15 +91,33 @@ def evaluate(
     >>> results["data"]["images"], round(results["loss"], 4)  # log 10
     (359, 2.3026)
     """
+    return examine(net, data, part, batch=batch, bins=bins)[0]
+
+
+def examine(
+    net: nn.Module, data: ImageData, part: str = "test", *, batch: int = 250, bins: int = BINS
+) -> tuple[dict[str, Any], list[Mistake]]:
+    """What `evaluate` returns, and the images that the network was most wrong about, the most confident first.
+
+    >>> from idarts.arch import parse
+    >>> from idarts.training import card_for
+    >>> data = load_data("digits")
+    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+    >>> nn.utils.vector_to_parameters(torch.zeros(650), net.parameters())  # all images are a 0
+    >>> net.card = card_for(data, parse({"schema": 1, "space": "choice", "choices": {"body": "linear"}}), None)
+    >>> _, mistakes = examine(net, data)
+    >>> len(mistakes), mistakes[0].image.shape, mistakes[0].predicted
+    (24, torch.Size([1, 8, 8]), '0')
+    """
     card = card_of(net)
-    logits, labels = _outputs(net, _part(data, part), card, batch)
+    logits, labels, mistakes = _outputs(net, _part(data, part), card, batch)
     if logits.shape[1] != len(card.labels):
         raise InputError(f"the network has {logits.shape[1]} outputs for {len(card.labels)} labels")
     probabilities = torch.softmax(logits, dim=1)
     confidence, predicted = probabilities.max(dim=1)
     matrix = confusion(labels, predicted, len(card.labels))
     error, filled = calibration(confidence, predicted == labels, bins)
-    return {
+    results = {
         "architecture": to_data(card.architecture),
         "data": {"source": data.source, "part": part, "images": len(labels), "image": list(card.image)},
         "accuracy": float((predicted == labels).double().mean()),
@@ -99,6 +128,7 @@ def evaluate(
         "confusion": matrix.tolist(),
         "versions": {"idarts": __version__, "python": platform.python_version(), "torch": torch.__version__},
     }
+    return results, mistakes
 
 
 def confusions(evaluation: Mapping[str, Any], most: int = 10) -> list[tuple[str, str, int, float]]:
@@ -128,15 +158,31 @@ def _part(data: ImageData, part: str) -> Part:
 
 
 @torch.no_grad()
-def _outputs(net: nn.Module, part: Part, card: Card, batch: int) -> tuple[Tensor, Tensor]:
-    """Logits (in double precision) and labels of all images, on the CPU."""
+def _outputs(net: nn.Module, part: Part, card: Card, batch: int) -> tuple[Tensor, Tensor, list[Mistake]]:
+    """Logits (in double precision) and labels of all images, on the CPU, and the worst mistakes."""
     device = next(net.parameters()).device
     part = replace(part, mean=card.mean, std=card.std)
     batches = Batches(part, batch, shuffle=False, drop_last=False, device=device)
     net.eval()
-    pairs = [(net(images), labels) for images, labels in batches.one_epoch()]
+    pairs, worst = [], list[Mistake]()
+    for images, labels in batches.one_epoch():
+        pairs.append((net(images), labels))
+        worst = sorted([*worst, *_mistakes(images, *pairs[-1], card)], key=lambda one: -one.confidence)[:MISTAKES]
     logits, labels = (torch.cat(column).cpu() for column in zip(*pairs, strict=True))
-    return logits.double(), labels
+    return logits.double(), labels, worst
+
+
+def _mistakes(images: Tensor, logits: Tensor, labels: Tensor, card: Card) -> list[Mistake]:
+    """The most confident mistakes of a batch; its images are normalised, and become pixels again."""
+    if logits.shape[1] != len(card.labels):
+        return []  # an error later
+    confidence, predicted = torch.softmax(logits.double(), dim=1).max(dim=1)
+    wrong = torch.where(predicted == labels, -1.0, confidence).topk(min(MISTAKES, len(labels)))
+    chosen = wrong.indices[wrong.values >= 0]
+    mean, std = (torch.tensor(one, device=images.device).reshape(-1, 1, 1) for one in (card.mean, card.std))
+    pixels = ((images[chosen].float() * std + mean) * 255).round().clamp(0, 255).to(torch.uint8).cpu()
+    facts = zip(pixels, labels[chosen].tolist(), predicted[chosen].tolist(), confidence[chosen].tolist(), strict=True)
+    return [Mistake(image, card.labels[true], card.labels[taken], sure) for image, true, taken, sure in facts]
 
 
 @torch.no_grad()

@@ -8,29 +8,55 @@ from numpy.typing import NDArray
 
 from idarts.pages.chart.scale import LARGEST, SMALLEST, Floats
 
-POINTS = 200  # of a thinned curve at most
+POINTS = 200  # of a drawn line at most: two for each pixel column of a narrow chart
+KEPT = 500  # of a curve's data at most: a chart that is zoomed in shows more of them
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A line through points, perhaps with a band around it. A value that is not finite is a gap."""
+    """A line through points, perhaps with a band around it. A value that is not finite is a gap.
+
+    `each` is how many measured values a point stands for: 1, or more where the curve was thinned.
+    """
 
     name: str
     x: Floats
     y: Floats
     low: Floats | None = None
     high: Floats | None = None
+    each: int = 1
+    end: float | None = None  # the last measured value, where the last point is a mean
 
     def drawable(self, log_x: bool, log_y: bool) -> "Curve":
         """The same curve with NaN for all that axes of these kinds cannot show."""
         keep = np.isfinite(_tidy(self.x, log_x))
         x, y = _tidy(self.x, log_x)[keep], _tidy(self.y, log_y)[keep]
         if self.low is None or self.high is None:
-            return Curve(self.name, x, y)
+            return Curve(self.name, x, y, each=self.each, end=self.end)
         low, high = _tidy(self.low, False)[keep], _tidy(self.high, log_y)[keep]
         if log_y:
             low = np.maximum(low, y / 10)  # a band that reaches below zero has to end somewhere
-        return Curve(self.name, x, y, low, high)
+        return Curve(self.name, x, y, low, high, self.each, self.end)
+
+    def thinned(self, most: int) -> "Curve":
+        """The same curve with at most `most` points: means of neighbours, and a band that keeps all extremes.
+
+        >>> curve = Curve("loss", np.arange(1000.0), np.tile([0.0, 1.0], 500)).thinned(200)
+        >>> len(curve.x), set(curve.y.tolist()), set(curve.high.tolist()), curve.each
+        (200, {0.4, 0.6}, {1.0}, 5)
+        """
+        count = len(self.x)
+        if count <= most:
+            return self
+        parts = np.array_split(np.arange(count), most)
+        known = [part[np.isfinite(self.y[part])] for part in parts]
+        low, high = (self.y, self.y) if self.low is None or self.high is None else (self.low, self.high)
+        mean, least, largest = (
+            np.array([float(summary(values[part])) if part.size else np.nan for part in known])
+            for summary, values in ((np.mean, self.y), (np.min, low), (np.max, high))
+        )
+        x = np.array([self.x[part].mean() for part in parts])
+        return Curve(self.name, x, mean, least, largest, -(-self.each * count // most), self.last())
 
     def values(self) -> Floats:
         """All values that the vertical axis has to hold."""
@@ -51,27 +77,23 @@ class Curve:
         >>> Curve("a", np.arange(3.0), np.array([1, 2, np.nan])).last()
         2.0
         """
+        if self.end is not None:
+            return self.end
         finite = self.y[np.isfinite(self.y)]
         return float(finite[-1]) if finite.size else float("nan")
 
 
 def thinned(name: str, x: Floats, values: Floats, gaps: bool = True) -> Curve:
-    """A long series as means of neighbours, with a band from their smallest to their largest value.
+    """A series as a curve; a long one as means of neighbours, with a band from their smallest to their largest value.
 
     Without `gaps`, missing values are skipped: for a series that is measured only now and then.
 
-    >>> curve = thinned("loss", np.arange(1000.0), np.tile([0.0, 1.0], 500))
-    >>> len(curve.x), set(curve.y.tolist()), set(curve.high.tolist())
-    (200, {0.4, 0.6}, {1.0})
+    >>> len(thinned("loss", np.arange(50_000.0), np.zeros(50_000)).x)
+    500
     """
     if not gaps:
         x, values = x[np.isfinite(values)], values[np.isfinite(values)]
-    parts = [np.flatnonzero(np.isfinite(values[part])) + part[0] for part in _parts(len(x))]
-    low, mean, high = (
-        np.array([float(summary(values[part])) if part.size else np.nan for part in parts])
-        for summary in (np.min, np.mean, np.max)
-    )
-    return Curve(name, np.array([x[part].mean() for part in _parts(len(x))]), mean, low, high)
+    return Curve(name, x, values).thinned(KEPT)
 
 
 def banded(name: str, x: Floats, values: Floats) -> Curve:
@@ -85,10 +107,6 @@ def banded(name: str, x: Floats, values: Floats) -> Curve:
         return Curve(name, x, mean)
     deviation = values.std(axis=0, ddof=1)
     return Curve(name, x, mean, mean - deviation, mean + deviation)
-
-
-def _parts(count: int) -> list[NDArray[np.int64]]:
-    return [part for part in np.array_split(np.arange(count), min(count, POINTS) or 1) if part.size]
 
 
 def _tidy(values: Floats, log: bool) -> Floats:

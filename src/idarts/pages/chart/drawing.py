@@ -1,21 +1,31 @@
-"""A chart: its data, its drawing inside a page, and its drawing as a file."""
+"""A chart: its data, its drawing inside a page, and its drawing as a file.
 
+Drawings are our own SVG, and `templates/chart.js` draws the same from the same data where a reader zooms. A library
+would not save this code: uPlot, the smallest well-kept one (50 kB, MIT), draws on a canvas, which a page without
+scripts, a screen reader and a paper cannot use, so the SVG would have to stay beside it and look different. A test
+holds both drawings equal.
+"""
+
+import json
+import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from html import escape
 from importlib.resources import files
 
 import numpy as np
 
-from idarts.pages.chart.curve import Curve
+from idarts.pages.chart.curve import POINTS, Curve
 from idarts.pages.chart.frame import LETTER, WIDTH, Frame, frame, text
 from idarts.pages.chart.scale import Scale, scale
 from idarts.pages.numbers import number, percent
 
 COLOURS = 6  # line styles; further curves repeat them
 _DOTS = 12  # points up to which each is marked
+_ROWS = 12  # of the table that a page has without scripts
+_DIGITS, _MEAN_DIGITS = 6, 4  # of a measured value in a page, and of a mean of several
 _KEY, _LINE = 26, 19  # a legend's sample of a line, and the height of its rows
 
 
@@ -43,6 +53,43 @@ class Chart:
         """The drawing for a page, which brings colours and legend."""
         return f"{self._head('', self._frame.height)}{''.join(self._parts())}</svg>"
 
+    @cached_property
+    def json(self) -> str:
+        """The data from which a browser draws the same chart.
+
+        >>> drawn = chart("a", "Error", ("K", "error"), [Curve("bound", np.arange(2.0), np.array([1, np.nan]))])
+        >>> json.loads(drawn.json)["curves"]
+        [{'name': 'bound', 'x': [0, 1], 'y': [1, None]}]
+        """
+        data = {
+            "title": self.title,
+            "axes": self.axes,
+            "x": asdict(self.x),
+            "y": asdict(self.y),
+            "limit": self.limit,
+            "ends": self.ends,
+            "curves": [_plain(curve) for curve in self.curves],
+        }
+        return json.dumps(data, separators=(",", ":"), allow_nan=False)
+
+    @property
+    def table(self) -> tuple[list[str], list[list[str]], int]:
+        """A header, some rows at even distances, the first and the last point among them, and how many there are.
+
+        >>> chart("a", "Error", ("K", ""), [Curve("bound", np.arange(99.0), np.arange(99.0))]).table[1][-1]
+        ['98', '98']
+        """
+        known = [dict(zip(curve.x.tolist(), curve.y.tolist(), strict=True)) for curve in self.curves]
+        every = sorted(set().union(*known))
+        shared = [x for x in every if all(math.isfinite(values.get(x, math.nan)) for values in known)]
+        places = shared if len(shared) > 1 else every  # a series that is measured now and then decides
+        chosen = np.unique(np.linspace(0, len(places) - 1, min(len(places), _ROWS)).round().astype(int))
+        rows = [
+            [f"{places[one]:,.6g}", *(self._value(values.get(places[one], math.nan)) for values in known)]
+            for one in chosen
+        ]
+        return [self.axes[0] or "x", *(curve.name for curve in self.curves)], rows, len(every)
+
     def file(self) -> bytes:
         """The drawing as an SVG file with legend and colours.
 
@@ -51,7 +98,7 @@ class Chart:
         """
         legend, height = _legend(self.curves, self._frame.height + 8)
         size = f'xmlns="http://www.w3.org/2000/svg" width="{1.6 * WIDTH:.0f}" height="{1.6 * height:.0f}" '
-        style = f'<style>{_file_style()}</style><rect class="ground" width="100%" height="100%"/>'
+        style = f'<style>{file_style()}</style><rect class="ground" width="100%" height="100%"/>'
         return f"{self._head(size, height)}{style}{''.join([*self._parts(), *legend])}</svg>\n".encode()
 
     @cached_property
@@ -110,6 +157,7 @@ def chart(
 
 def _marks(place: Frame, curve: Curve, colour: str) -> Iterator[str]:
     """Band, line and dots of each piece between gaps."""
+    curve = curve.thinned(POINTS)
     across, down = place.across(curve.x), place.down(curve.y)
     dots = np.isfinite(curve.y).sum() <= _DOTS
     for piece in curve.pieces():
@@ -122,6 +170,22 @@ def _marks(place: Frame, curve: Curve, colour: str) -> Iterator[str]:
         for point in points if dots else ():
             left, top = point.split()
             yield f'<circle class="dot {colour}" cx="{left}" cy="{top}" r="3"/>'
+
+
+def _plain(curve: Curve) -> dict[str, object]:
+    """A curve as JSON has it, with null for gaps and without what is not there."""
+    digits = _DIGITS if curve.each == 1 else _MEAN_DIGITS
+    sides = {"y": curve.y, "low": curve.low, "high": curve.high}
+    lists = {name: [_short(one, digits) for one in side.tolist()] for name, side in sides.items() if side is not None}
+    x = [_short(value, _DIGITS) for value in curve.x.tolist()]
+    return {"name": curve.name, "x": x, **lists, **({"each": curve.each} if curve.each > 1 else {})}
+
+
+def _short(value: float, digits: int) -> float | int | None:
+    if not math.isfinite(value):
+        return None
+    short = float(f"{value:.{digits}g}") if value != round(value) else value
+    return int(short) if short == round(short) and abs(short) < 2**53 else short
 
 
 def _points(across: np.ndarray, down: np.ndarray) -> list[str]:
@@ -147,8 +211,12 @@ def _legend(curves: Sequence[Curve], top: float) -> tuple[list[str], float]:
 
 
 @cache
-def _file_style() -> str:
-    """The rules of charts with colours in place of variables, which programs that make PDF files do not know."""
+def file_style() -> str:
+    """The rules of charts with colours in place of variables, which programs that make PDF files do not know.
+
+    >>> "var(" in file_style()
+    False
+    """
     sheet = files("idarts.pages").joinpath("templates/chart.css").read_text(encoding="utf-8")
     palettes, rules = sheet[: sheet.index(".ground")], sheet[sheet.index(".ground") :]
     light, dark = (_filled(rules, palette) for palette in palettes.split("@media"))
