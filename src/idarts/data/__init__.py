@@ -10,6 +10,7 @@
 
 from idarts.data.augment import CIFAR, NONE, Augment
 from idarts.data.batches import Batches
+from idarts.data.content import Split, read_split
 from idarts.data.loading import load
 from idarts.data.raw import Raw
 from idarts.data.record import ImageData, Images, LazyImages, Part, take
@@ -28,9 +29,11 @@ __all__ = [
     "Part",
     "Raw",
     "Source",
+    "Split",
     "load",
     "load_typed",
     "official_split",
+    "read_split",
     "source_names",
     "split",
     "split_at",

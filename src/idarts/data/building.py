@@ -29,9 +29,10 @@ def build(raw: Raw, source: str, options: Options) -> ImageData:
     if not readers:
         return _in_memory(raw, source, options)
     if any(reader.size(options) > options.memory for reader in readers.values()) or readers["train"].is_random():
-        return _lazy(readers, raw.classes, source, options)
+        return _with_files(_lazy(readers, raw.classes, source, options), readers)
     arrays = {part: reader.read(options) for part, reader in readers.items()}
-    return _in_memory(replace(raw, parts=arrays), source, replace(options, layout="NCHW"))
+    data = _in_memory(replace(raw, parts=arrays), source, replace(options, layout="NCHW"))
+    return _with_files(data, readers)
 
 
 def _in_memory(raw: Raw, source: str, options: Options) -> ImageData:
@@ -66,6 +67,11 @@ def _lazy(readers: Mapping[str, Reader], names: tuple[str, ...] | None, source: 
         for part, (dataset, _) in opened.items()
     }
     return _data(parts, names, source, f"a sample of {len(sample)} training images")
+
+
+def _with_files(data: ImageData, readers: Mapping[str, Reader]) -> ImageData:
+    files = {part: tuple(reader.files) for part, reader in readers.items() if reader.files is not None}
+    return replace(data, **{part: replace(getattr(data, part), files=known) for part, known in files.items()})
 
 
 def _labels(

@@ -1,8 +1,9 @@
 """What a source gives: images and labels by part, not yet checked, and the options with which `load` reads them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from torch import Tensor
@@ -43,6 +44,7 @@ class Reader(ABC):
     """Images that must be read one by one: into memory if they fit, else during use."""
 
     may_skip = False  # whether unreadable images may be left out
+    files: Sequence[Path] | None = None  # of the images that `read` or `open` returned, if each has one
 
     @abstractmethod
     def size(self, options: Options) -> int:

@@ -1,13 +1,14 @@
 """A data set and its parts: what every source becomes."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, Subset
+from torch.utils.data import ConcatDataset, Dataset, Subset
 
 Statistics: TypeAlias = tuple[float, ...]  # one number per channel, on the scale 0…1
 
@@ -22,6 +23,7 @@ class Images:
     std: Statistics
     indices: Tensor | None = None  # of its images in the part that it was taken from; None for a whole part
     rule: Mapping[str, Any] = field(default_factory=dict)  # how it was taken from that part, as JSON types
+    files: tuple[Path, ...] | None = None  # the file of each image, if it has one
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -45,6 +47,7 @@ class LazyImages:
     unreadable: float = 0.0  # share of the images that may be damaged; batches leave them out
     indices: Tensor | None = None
     rule: Mapping[str, Any] = field(default_factory=dict)
+    files: tuple[Path, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -105,11 +108,32 @@ def take(part: SomePart, indices: Tensor, rule: Mapping[str, Any]) -> SomePart:
     (2, [5, 7])
     """
     labels = part.labels[indices]
-    if isinstance(part, Images):
+    files = None if part.files is None else tuple(part.files[index] for index in indices.tolist())
+    made = replace(part, labels=labels, indices=indices, rule=rule, files=files)
+    if isinstance(made, Images):
         # Index in the order of the pixels in memory: one copy per image.
-        pixels = part.images.permute(0, 2, 3, 1)[indices].permute(0, 3, 1, 2)
-        return replace(part, images=pixels, labels=labels, indices=indices, rule=rule)
-    return replace(part, dataset=Subset(part.dataset, indices.tolist()), labels=labels, indices=indices, rule=rule)
+        return replace(made, images=made.images.permute(0, 2, 3, 1)[indices].permute(0, 3, 1, 2))
+    return replace(made, dataset=Subset(made.dataset, indices.tolist()))
+
+
+def join(parts: Sequence[SomePart]) -> SomePart:
+    """The images of several parts of one data set as one part, normalised as the first.
+
+    >>> from idarts.data import load
+    >>> digits = load("digits")
+    >>> len(join([digits.train, digits.test])), join([digits.train]) is digits.train
+    (1797, True)
+    """
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    labels = torch.cat([part.labels for part in parts])
+    files = None if first.files is None else tuple(file for part in parts for file in part.files or ())
+    made = replace(first, labels=labels, indices=None, rule={}, files=files)
+    if isinstance(made, Images):
+        pixels = [part.images.permute(0, 2, 3, 1) for part in parts if isinstance(part, Images)]
+        return replace(made, images=torch.cat(pixels).permute(0, 3, 1, 2))
+    return replace(made, dataset=ConcatDataset([part.dataset for part in parts if isinstance(part, LazyImages)]))
 
 
 def _describe_part(part: Part, classes: int) -> dict[str, Any]:

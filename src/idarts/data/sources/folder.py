@@ -42,7 +42,8 @@ class Listing(Reader):
     may_skip = True
 
     def __init__(self, folder: Path, files: Sequence[Path], labels: Sequence[int]) -> None:
-        self.folder, self.files, self.labels = folder, list(files), list(labels)
+        self.folder, self.labels = folder, list(labels)
+        self.files: list[Path] = list(files)
 
     def size(self, options: Options) -> int:
         return len(self.files) * 3 * (options.image or SIZE) ** 2
@@ -60,9 +61,9 @@ class Listing(Reader):
 
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:  # Pillow decodes outside Python's lock
             list(pool.map(read_one, range(len(self.files))))
-        good = self._readable(failed, options.unreadable)
+        good = self._keep_readable(failed, options.unreadable)
         kept = images if len(good) == len(images) else images[good]
-        return kept.permute(0, 3, 1, 2), torch.tensor(self.labels)[good]
+        return kept.permute(0, 3, 1, 2), torch.tensor(self.labels)
 
     def open(self, options: Options) -> tuple[Dataset[Tensor], Tensor]:
         """Only the headers are read, to leave out files that are not images."""
@@ -73,12 +74,11 @@ class Listing(Reader):
                     pass
             except Exception as error:  # as above
                 failed[index] = str(error) or type(error).__name__
-        good = self._readable(failed, options.unreadable)
-        files = [self.files[index] for index in good]
-        return PictureFiles(files, options.image or SIZE), torch.tensor(self.labels)[good]
+        self._keep_readable(failed, options.unreadable)
+        return PictureFiles(self.files, options.image or SIZE), torch.tensor(self.labels)
 
-    def _readable(self, failed: dict[int, str], unreadable: float) -> list[int]:
-        """The indices of the other files; a warning, or an error if more than the share `unreadable` failed."""
+    def _keep_readable(self, failed: dict[int, str], unreadable: float) -> list[int]:
+        """Keep the other files, and return their indices; an error if more than the share `unreadable` failed."""
         total = len(self.files)
         if failed:
             first = failed[min(failed)]
@@ -89,7 +89,9 @@ class Listing(Reader):
             if len(failed) > unreadable * total or len(failed) == total:
                 raise InputError(f"{problem}; over {unreadable:.0%}: repair or remove them, or allow more of them")
             warnings.warn(f"{problem}; they are left out", UserWarning, stacklevel=2)
-        return [index for index in range(total) if index not in failed]
+        good = [index for index in range(total) if index not in failed]
+        self.files, self.labels = [self.files[index] for index in good], [self.labels[index] for index in good]
+        return good
 
 
 def list_folder(path: Path) -> Raw:

@@ -1,0 +1,203 @@
+"""Which images a run used, by their content: an image that was trained on never counts in a test.
+
+A digest is the first 8 bytes of SHA-256: of a file's bytes for images from a folder, so that renamed and moved files are
+known again, and of the pixels for images from arrays, at the size that the network sees. Among a million images, two
+different ones have the same digest with a probability of 1 in 37 million.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from idarts.data.record import ImageData, Images, Part, SomePart, Statistics, join, take
+from idarts.errors import InputError
+from idarts.files import load_json
+
+Digests = NDArray[np.int64]
+FORMAT = "idarts-split-1"
+_NONE: Digests = np.empty(0, np.int64)
+_PARTS = ("train", "valid", "test", "before")
+
+
+def digests(part: Part) -> Digests | None:
+    """One number for the content of each image; None for a `Dataset` that computes its images during use.
+
+    >>> from idarts.data import load
+    >>> digits = load("digits").train
+    >>> len(np.unique(digests(digits))), np.array_equal(digests(digits)[5:7], digests(take(digits, torch.tensor([5, 6]), {})))
+    (1438, True)
+    """
+    if part.files is not None:
+        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:  # SHA-256 runs outside Python's lock
+            return np.array(list(pool.map(_file_digest, part.files)), np.int64)
+    if not isinstance(part, Images):
+        return None
+    pixels = part.images.permute(0, 2, 3, 1).contiguous().numpy()
+    return np.array([_digest(image.tobytes()) for image in pixels], np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The images of a run, as digests in the order of its parts, and how it normalised them.
+
+    `train` and `valid` were used by the run itself, `before` by the search that its architecture comes from.
+    """
+
+    kind: str  # what the digests are of: files or pixels
+    train: Digests
+    valid: Digests
+    test: Digests
+    before: Digests
+    mean: Statistics
+    std: Statistics
+
+    @property
+    def seen(self) -> Digests:
+        """All images that are no test images."""
+        return np.concatenate([self.train, self.valid, self.before])
+
+    def to_bytes(self) -> bytes:
+        """The content of a file: 8 bytes an image."""
+        from safetensors.numpy import save  # noqa: PLC0415 (only for files)
+
+        numbers = {"mean": np.array(self.mean, np.float64), "std": np.array(self.std, np.float64)}
+        parts = {name: getattr(self, name) for name in _PARTS}
+        return save({**parts, **numbers}, {"idarts": FORMAT, "kind": self.kind})
+
+
+def read_split(file: Path) -> Split | None:
+    """The record that `Split.to_bytes` wrote; None if there is no file.
+
+    >>> read_split(Path("nothing")) is None
+    True
+    """
+    from safetensors import SafetensorError  # noqa: PLC0415 (only for files)
+    from safetensors.numpy import load  # noqa: PLC0415
+
+    if not file.is_file():
+        return None
+    try:
+        content = file.read_bytes()
+        arrays = load(content)
+        note = load_json(content[8 : 8 + int.from_bytes(content[:8], "little")].decode())["__metadata__"]
+        if note["idarts"] != FORMAT or note["kind"] not in ("files", "pixels"):
+            raise InputError(f"format {note['idarts']!r}, expected {FORMAT!r}")
+        parts = [arrays[name] for name in _PARTS]
+        if any(part.dtype != np.int64 or part.ndim != 1 for part in parts):
+            raise InputError("parts that are not lists of digests")
+        mean, std = (tuple(map(float, arrays[name])) for name in ("mean", "std"))
+        return Split(note["kind"], *parts, mean, std)
+    except (SafetensorError, OSError, InputError, KeyError, TypeError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} is damaged ({error}); without it, test images cannot be told from others") from None
+
+
+def record(data: ImageData, train: Part, valid: Part | None, before: Split | None = None) -> tuple[ImageData, Split | None]:
+    """The record of a run that uses these parts, and its data with a test part that has no other image in it.
+
+    >>> from idarts.data import load
+    >>> x = np.arange(60, dtype=np.uint8).reshape(60, 1, 1).repeat(8, 1).repeat(8, 2)
+    >>> data = load(((x[:50], np.arange(50) % 2), (x[40:], np.arange(20) % 2)))
+    >>> clean, split = record(data, data.train, None)
+    >>> len(data.test), len(clean.test), len(split.train), len(split.seen)
+    (20, 10, 50, 50)
+    """
+    trained = digests(train)
+    if trained is None:
+        return data, None
+    kind = kind_of(train)
+    old = before.seen if before is not None and before.kind == kind else _NONE
+    validated = _NONE if valid is None else _known(digests(valid))
+    split = Split(kind, trained, validated, _NONE, np.unique(old), data.mean, data.std)
+    if data.test is None:
+        return data, split
+    tested = _known(digests(data.test))
+    unseen = ~np.isin(tested, split.seen)
+    if not unseen.all():
+        kept = torch.from_numpy(unseen.nonzero()[0])
+        rule = {**data.test.rule, "left out, as trained on": int((~unseen).sum())}
+        data = replace(data, test=take(data.test, kept, rule) if len(kept) else None)
+    return data, replace(split, test=tested[unseen])
+
+
+def restore(data: ImageData, split: Split) -> ImageData:
+    """The data with the parts of a record, image by image: whatever was added, renamed or moved since.
+
+    >>> from idarts.data import load
+    >>> digits = load("digits")
+    >>> _, split = record(digits, digits.train, None)
+    >>> again = restore(load("digits", seed=5), split)
+    >>> torch.equal(again.train.images, digits.train.images), torch.equal(again.test.labels, digits.test.labels)
+    (True, True)
+    """
+    pool = whole(data)
+    known = digests(pool)
+    if known is None or kind_of(pool) != split.kind:
+        raise InputError(f"{data.source} is another kind of data than that of the run; resume with the same data")
+    places = {digest: place for place, digest in enumerate(known.tolist())}
+    parts: dict[str, Part | None] = {}
+    for name in ("train", "valid", "test"):
+        wanted = getattr(split, name).tolist()
+        missing = sum(digest not in places for digest in wanted)
+        if missing:
+            raise InputError(
+                f"{data.source}: {missing} of the {len(wanted)} {name} images of the run are gone or changed; "
+                "put them back, or start again with --overwrite"
+            )
+        order = torch.tensor([places[digest] for digest in wanted], dtype=torch.int64)
+        part = take(pool, order, {"split": "by content", "part": name})
+        parts[name] = replace(part, mean=split.mean, std=split.std) if wanted else None
+    train = parts["train"]
+    if train is None:
+        raise InputError("the record of the run's images is empty; start again with --overwrite")
+    return replace(data, train=train, valid=parts["valid"], test=parts["test"])
+
+
+def seen_in(part: Part, split: Split) -> NDArray[np.bool_] | None:
+    """For each image, whether it was trained or validated on; None if that cannot be known."""
+    if kind_of(part) != split.kind:
+        return None
+    known = digests(part)
+    return None if known is None else np.isin(known, split.seen)
+
+
+def among(part: SomePart, wanted: Digests, rule: Mapping[str, Any]) -> SomePart:
+    """The images of a part whose digests are among the wanted ones."""
+    return take(part, torch.from_numpy(np.isin(_known(digests(part)), wanted).nonzero()[0]), rule)
+
+
+def whole(data: ImageData) -> Part:
+    """All images of a data set as one part.
+
+    >>> from idarts.data import load
+    >>> len(whole(load("digits")))
+    1797
+    """
+    return join([part for part in (data.train, data.valid, data.test) if part is not None])
+
+
+def kind_of(part: Part) -> str:
+    """What a part's digests are of."""
+    return "pixels" if part.files is None else "files"
+
+
+def _known(found: Digests | None) -> Digests:
+    return _NONE if found is None else found
+
+
+def _digest(content: bytes) -> int:
+    return int.from_bytes(hashlib.sha256(content).digest()[:8], "big", signed=True)
+
+
+def _file_digest(file: Path) -> int:
+    try:
+        return _digest(file.read_bytes())
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}; restore or remove it") from None
