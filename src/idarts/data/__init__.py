@@ -14,7 +14,7 @@ from idarts.data.content import Split, read_split
 from idarts.data.loading import load
 from idarts.data.raw import Raw
 from idarts.data.record import ImageData, Images, LazyImages, Part, take
-from idarts.data.sources import SOURCES, Source, load_typed, source_names
+from idarts.data.sources import SOURCES, Source, absolute, load_typed, short_name, source_names
 from idarts.data.splitting import official_split, split, split_at
 
 __all__ = [
@@ -30,10 +30,12 @@ __all__ = [
     "Raw",
     "Source",
     "Split",
+    "absolute",
     "load",
     "load_typed",
     "official_split",
     "read_split",
+    "short_name",
     "source_names",
     "split",
     "split_at",

@@ -64,6 +64,10 @@ class Split:
         """All images that are no test images."""
         return np.concatenate([self.train, self.valid, self.before])
 
+    def same_images(self, other: "Split") -> bool:
+        """Whether another record has the same images in the same order."""
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("train", "valid", "test"))
+
     def to_bytes(self) -> bytes:
         """The content of a file: 8 bytes an image."""
         from safetensors.numpy import save  # noqa: PLC0415 (only for files)
@@ -82,7 +86,7 @@ def read_split(file: Path) -> Split | None:
     from safetensors import SafetensorError  # noqa: PLC0415 (only for files)
     from safetensors.numpy import load  # noqa: PLC0415
 
-    if not file.is_file():
+    if not os.path.isfile(file):  # also False for a text that is no path
         return None
     try:
         content = file.read_bytes()
@@ -99,32 +103,41 @@ def read_split(file: Path) -> Split | None:
         raise InputError(f"{file} is damaged ({error}); without it, test images cannot be told from others") from None
 
 
-def record(data: ImageData, train: Part, valid: Part | None, before: Split | None = None) -> tuple[ImageData, Split | None]:
-    """The record of a run that uses these parts, and its data with a test part that has no other image in it.
+def used(train: Part, valid: Part | None = None, before: Split | None = None) -> Split | None:
+    """The record of a run that uses these parts; `before` is the record of the search that it builds on.
+
+    >>> from idarts.data import load
+    >>> digits = load("digits")
+    >>> len(used(digits.train, digits.test).seen)
+    1797
+    """
+    trained = digests(train)
+    if trained is None:
+        return None
+    kind, validated = kind_of(train), None if valid is None else digests(valid)
+    old = before.seen if before is not None and before.kind == kind else _NONE
+    return Split(kind, trained, _known(validated), _NONE, np.unique(old), train.mean, train.std)
+
+
+def clean(data: ImageData, split: Split) -> tuple[ImageData, Split]:
+    """The data without the test images that the run has seen, and the record with the test images that are left.
 
     >>> from idarts.data import load
     >>> x = np.arange(60, dtype=np.uint8).reshape(60, 1, 1).repeat(8, 1).repeat(8, 2)
     >>> data = load(((x[:50], np.arange(50) % 2), (x[40:], np.arange(20) % 2)))
-    >>> clean, split = record(data, data.train, None)
-    >>> len(data.test), len(clean.test), len(split.train), len(split.seen)
-    (20, 10, 50, 50)
+    >>> cleaned, split = clean(data, used(data.train))
+    >>> len(data.test), len(cleaned.test), len(split.test)
+    (20, 10, 10)
     """
-    trained = digests(train)
-    if trained is None:
-        return data, None
-    kind = kind_of(train)
-    old = before.seen if before is not None and before.kind == kind else _NONE
-    validated = _NONE if valid is None else _known(digests(valid))
-    split = Split(kind, trained, validated, _NONE, np.unique(old), data.mean, data.std)
-    if data.test is None:
+    tested = None if data.test is None else digests(data.test)
+    if data.test is None or tested is None or kind_of(data.test) != split.kind:
         return data, split
-    tested = _known(digests(data.test))
-    unseen = ~np.isin(tested, split.seen)
-    if not unseen.all():
-        kept = torch.from_numpy(unseen.nonzero()[0])
-        rule = {**data.test.rule, "left out, as trained on": int((~unseen).sum())}
-        data = replace(data, test=take(data.test, kept, rule) if len(kept) else None)
-    return data, replace(split, test=tested[unseen])
+    seen = np.isin(tested, split.seen)
+    if seen.any():
+        rule = {**data.test.rule, "left out, as trained on": int(seen.sum())}
+        kept = take(data.test, torch.from_numpy((~seen).nonzero()[0]), rule)
+        data = replace(data, test=kept if len(kept) else None)
+    return data, replace(split, test=tested[~seen])
 
 
 def restore(data: ImageData, split: Split) -> ImageData:
@@ -132,7 +145,7 @@ def restore(data: ImageData, split: Split) -> ImageData:
 
     >>> from idarts.data import load
     >>> digits = load("digits")
-    >>> _, split = record(digits, digits.train, None)
+    >>> _, split = clean(digits, used(digits.train))
     >>> again = restore(load("digits", seed=5), split)
     >>> torch.equal(again.train.images, digits.train.images), torch.equal(again.test.labels, digits.test.labels)
     (True, True)

@@ -1,6 +1,7 @@
 """The run folder. Only this module knows its files; it imports without torch, so that pages can read runs.
 
 config.json                the settings, written first
+split.safetensors          which images the run uses, by content (`idarts.data.content`)
 metrics.jsonl              one line for each round
 checkpoints/               the last two states (`idarts.engine.checkpoint`)
 events.out.tfevents.*      for TensorBoard, if the setting `log` says so (`idarts.engine.tensorboard`)
@@ -11,6 +12,7 @@ report.html, evaluation.*  added by other commands
 """
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,12 +33,14 @@ REPORT = "report.html"
 EVENTS = ".idarts"  # ends the name of our event files
 MODEL, WEIGHTS, ONNX, TORCH_EXPORT = "model", "model.safetensors", "model.onnx", "model.pt2"
 EVALUATION, EVALUATION_PAGE = "evaluation.json", "evaluation.html"
-MODEL_FILES = (CONFIG, WEIGHTS, ONNX, TORCH_EXPORT, EVALUATION, EVALUATION_PAGE)
+SPLIT, README = "split.safetensors", "README.md"
+MODEL_FILES = (CONFIG, WEIGHTS, ONNX, TORCH_EXPORT, SPLIT, README, EVALUATION, EVALUATION_PAGE)
 _WRITTEN = (  # what `clear` deletes; the settings last, because they make a folder a run
     f"{CHECKPOINTS}/{'[0-9]' * 8}.pt",
     f"events.out.tfevents.*{EVENTS}",
     METRICS,
     RESULT,
+    SPLIT,
     *(f"{MODEL}/{name}" for name in MODEL_FILES),
     EVALUATION,
     EVALUATION_PAGE,
@@ -85,7 +89,9 @@ def claim(path: Path, resume: bool, overwrite: bool) -> Iterator[None]:
     if path.exists() and not exists and (not path.is_dir() or any(not p.name.startswith(".") for p in path.iterdir())):
         raise InputError(f"{path} exists and is not a run; choose a new folder with --out")
     with locked(path, "run"):
-        for partial in path.glob(".*.json*.*"):  # left by a kill while a file was written
+        for partial in (
+            file for pattern in (".*.json*.*", f".{SPLIT}.*") for file in path.glob(pattern)
+        ):  # left by a kill while a file was written
             partial.unlink(missing_ok=True)
         yield
 
@@ -97,9 +103,11 @@ def clear(path: Path) -> None:
             file.unlink(missing_ok=True)
 
 
-def start(path: Path, config: Mapping[str, Any]) -> None:
-    """Replace the run in a folder, if there is one, by a new one with these settings."""
+def start(path: Path, config: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> None:
+    """Replace the run in a folder, if there is one, by a new one with these settings and files."""
     clear(path)
+    for name, content in (files or {}).items():
+        write_whole(path / name, content)
     write_whole(path / CONFIG, dump_json(config))
 
 
@@ -206,10 +214,9 @@ def read_run(path: Path) -> Run:
     for line, entry in lines:
         entry["alpha"] = _alpha(f"{path / METRICS} line {line}", entry.get("alpha"))
     if not lines:
-        raise InputError(
-            f"{path / METRICS} has no rounds yet; wait for the first one, or start it with "
-            f"`idarts search --resume --out {path}`"
-        )
+        command = "train" if "architecture" in config else "search"
+        start_it = shlex.join(["idarts", command, "--resume", "--out", str(path)])
+        raise InputError(f"{path / METRICS} has no rounds yet; wait for the first one, or start it with `{start_it}`")
     return Run(path, config, _by_number(lines), result, cut)
 
 

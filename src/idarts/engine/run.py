@@ -49,6 +49,7 @@ class Job:
     result: Callable[[list[Entry]], dict[str, Any]]  # the whole log → the content of result.json
     kind: str = "search"  # checkpoints of another kind are refused
     facts: dict[str, Any] = field(default_factory=dict)  # written beside the settings
+    files: dict[str, bytes] = field(default_factory=dict)  # written at the start, by name
     upgrade: Callable[[dict[str, Any]], dict[str, Any]] = (
         dict  # settings as older versions wrote them → in today's names
     )
@@ -85,7 +86,7 @@ def run_job(prepare: Callable[[], Job], settings: Any, path: Path, **options: Un
         if resuming:
             _load_checkpoint(job, settings, path)
         else:
-            on_first(lambda: folder.start(path, {**asdict(settings), **job.facts}))
+            on_first(lambda: folder.start(path, {**asdict(settings), **job.facts}, job.files))
         job.work.on_message = _between_rounds(job, path, stop, on_message)
         _run_rounds(job, settings, path, stop, options.get("on_round"))
         return _finish(job, path)

@@ -67,17 +67,21 @@ class Card:
             "format": FORMAT,
             **self.network(),
             "auxiliary": False,
-            "preprocessing": {
-                "image": list(self.image),
-                "colour": COLOURS.get(self.in_channels),
-                "resize": "bilinear",
-                "mean": list(self.mean),
-                "std": list(self.std),
-                "input": _INPUT,
-            },
+            "preprocessing": self.preprocessing(),
             "labels": list(self.labels),
             "trained": dict(self.trained),
             "versions": {"idarts": __version__, "python": platform.python_version(), "torch": torch.__version__},
+        }
+
+    def preprocessing(self) -> dict[str, Any]:
+        """How an image becomes the network's input."""
+        return {
+            "image": list(self.image),
+            "colour": COLOURS.get(self.in_channels),
+            "resize": "bilinear",
+            "mean": list(self.mean),
+            "std": list(self.std),
+            "input": _INPUT,
         }
 
     def network(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Export a network for other programs: safetensors, ONNX or `torch.export`, with its `config.json`."""
 
+import json
 import warnings
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -10,6 +11,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from idarts._version import __version__
 from idarts.engine.folder import ONNX, TORCH_EXPORT, WEIGHTS
 from idarts.errors import IdartsError, InputError, require_known
 from idarts.training.card import Card, card_of
@@ -57,7 +59,7 @@ def export(
         for name in dict.fromkeys(formats):
             differences[name] = FORMATS[name](net, card, folder)
 
-    write_folder(out, card, fill, overwrite)
+    write_folder(out, card, fill, getattr(net, "split", None), overwrite)
     return differences
 
 
@@ -84,12 +86,25 @@ def _onnx(net: nn.Module, card: Card, folder: Path) -> float | None:
             verbose=False,
         )
     )
+    _describe(file, card)
     if find_spec("onnxruntime") is None:
         return None
     import onnxruntime  # type: ignore[import-untyped] # noqa: PLC0415 (an extra)
 
     session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     return _difference(net, card, lambda x: torch.from_numpy(session.run(None, {"images": x.cpu().numpy()})[0]), file)
+
+
+def _describe(file: Path, card: Card) -> None:
+    """Write into an ONNX file how images become its input, and what its outputs mean: all that a program needs."""
+    import onnx  # noqa: PLC0415 (an extra)
+
+    facts: dict[str, object] = {"labels": list(card.labels), **card.preprocessing(), "library": f"idarts {__version__}"}
+    model = onnx.load(file)
+    known = {entry.key: entry.value for entry in model.metadata_props}
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in facts.items()}
+    onnx.helper.set_model_props(model, {**known, **texts})
+    onnx.save(model, file)
 
 
 def _torch_export(net: nn.Module, card: Card, folder: Path) -> float | None:

@@ -1,6 +1,7 @@
-"""Model folders: `model.safetensors` and `config.json`. They are written at once, and reading them runs no code."""
+"""Model folders: `model.safetensors`, `config.json` and a model card. Written at once; reading them runs no code."""
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -11,16 +12,33 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from idarts.engine.folder import CHECKPOINTS, CONFIG, MODEL, MODEL_FILES, ONNX, RESULT, TORCH_EXPORT, WEIGHTS
+from idarts.data import Split, read_split
+from idarts.engine.folder import (
+    CHECKPOINTS,
+    CONFIG,
+    MODEL,
+    MODEL_FILES,
+    ONNX,
+    README,
+    RESULT,
+    SPLIT,
+    TORCH_EXPORT,
+    WEIGHTS,
+)
 from idarts.errors import InputError
 from idarts.files import beside, load_json
 from idarts.spaces import Choice, derive
 from idarts.spaces.networks import network
 from idarts.training.card import FORMAT, Card, card_from
+from idarts.training.readme import readme
 
 
-def save(folder: "str | PathLike[str]", net: nn.Module, card: Card, *, overwrite: bool = False) -> Path:
+def save(
+    folder: "str | PathLike[str]", net: nn.Module, card: Card, *, split: Split | None = None, overwrite: bool = False
+) -> Path:
     """Write a network as a model folder, completely or not at all; an auxiliary head is left out.
+
+    `split` is the record of the images of its training, so that an evaluation can leave them out.
 
     >>> import tempfile
     >>> from idarts.arch import parse
@@ -32,12 +50,12 @@ def save(folder: "str | PathLike[str]", net: nn.Module, card: Card, *, overwrite
     ...     folder = save(Path(place, "model"), net, card)
     ...     again = load(folder)
     ...     sorted(file.name for file in folder.iterdir())
-    ['config.json', 'model.safetensors']
+    ['README.md', 'config.json', 'model.safetensors']
     >>> again.card == card, torch.equal(again.classifier.weight, net.classifier.weight), again.training
     (True, True, False)
     """
     state = weights(net, card)
-    return write_folder(folder, card, lambda new: write_weights(new / WEIGHTS, state, card), overwrite)
+    return write_folder(folder, card, lambda new: write_weights(new / WEIGHTS, state, card), split, overwrite)
 
 
 def load(
@@ -52,7 +70,8 @@ def load(
         device: where the network is placed.
 
     Returns:
-        The network, with its `Card` (architecture, preprocessing, labels) as the attribute `card`.
+        The network, with its `Card` (architecture, preprocessing, labels) as the attribute `card`, and the record of
+        the images of its training, or None, as `split`.
 
     >>> import tempfile
     >>> from idarts.training import train
@@ -71,7 +90,7 @@ def load(
         reason = f"{CONFIG} describes another network" if model is None else "the given model is another one"
         raise InputError(f"{path / WEIGHTS} does not fit: {problem}; {reason} than the one that was saved")
     net.load_state_dict(state, assign=model is None)  # a given model may share weights, which must stay shared
-    net.card = card  # type: ignore[assignment] # a module takes any attribute
+    net.card, net.split = card, read_split(path / SPLIT)  # type: ignore[assignment] # a module takes any attribute
     return net.to(device).eval()
 
 
@@ -101,7 +120,8 @@ def find_model(path: "str | PathLike[str]") -> Path:
     if any((given / name).exists() for name in (WEIGHTS, ONNX, TORCH_EXPORT)) or is_model(given):
         return given
     if (given / RESULT).exists():
-        raise InputError(f"{given} is a search, not a trained network; train its architecture: idarts train {given}")
+        command = shlex.join(["idarts", "train", str(given)])
+        raise InputError(f"{given} is a search, not a trained network; train its architecture: {command}")
     if (given / CHECKPOINTS).is_dir():
         raise InputError(f"{given} holds no finished model yet; wait for its training, or continue it with --resume")
     raise InputError(f"{given} holds no model, expected {CONFIG} and {WEIGHTS}, or a training run with {MODEL}/")
@@ -141,7 +161,11 @@ def write_weights(file: Path, state: dict[str, Tensor], card: Card) -> None:
 
 
 def write_folder(
-    folder: "str | PathLike[str]", card: Card, fill: Callable[[Path], None], overwrite: bool = False
+    folder: "str | PathLike[str]",
+    card: Card,
+    fill: Callable[[Path], None],
+    split: Split | None = None,
+    overwrite: bool = False,
 ) -> Path:
     """Create a model folder under a temporary name, let `fill` write the network into it, then rename it."""
     target = Path(folder)
@@ -152,6 +176,9 @@ def write_folder(
         fill(new)
         text = json.dumps(card.to_data(), indent=1, ensure_ascii=False, allow_nan=False)
         (new / CONFIG).write_text(f"{text}\n", encoding="utf-8")
+        (new / README).write_text(readme(card), encoding="utf-8")
+        if split is not None:
+            (new / SPLIT).write_bytes(split.to_bytes())
         _replace(target, new)
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror or error}") from None

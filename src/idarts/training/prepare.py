@@ -1,14 +1,14 @@
 """From settings to a training: the network that fits the data, its batches, and the checks before any step."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import nn
 
 from idarts.arch import Architecture, parse
-from idarts.data import Augment, Batches, ImageData, Part, split
+from idarts.data import Augment, Batches, ImageData, Part, Split, content, split
 from idarts.data.record import take
 from idarts.engine.device import device_named
 from idarts.engine.ranks import rank, share, world
@@ -88,17 +88,31 @@ def _check_outputs(net: nn.Module, data: ImageData) -> None:
         )
 
 
-def training(net: nn.Module, data: ImageData, settings: TrainConfig) -> tuple[Training, dict[str, Any]]:
-    """The training of a network, and the parts of the data that it split off, for their description."""
-    part, held, own = data.train, data.valid or data.test, {}
+def divided(
+    data: ImageData, settings: TrainConfig, before: Split | None, recorded: Split | None
+) -> tuple[ImageData, Split | None]:
+    """The parts of a training, and their record. If it is resumed, they are those of its record, image by image."""
+    given = data
     if settings.valid:
-        part, held = split(data.train, 1 - settings.valid, seed=settings.seed)
-        own = {"train": part, "valid": held}
-    device = device_named(settings.device)
+        train, valid = split(data.train, 1 - settings.valid, seed=settings.seed)
+        data = replace(data, train=train, valid=valid)
+    used = content.used(data.train, data.valid, before)
+    if used is None:
+        return data, None
+    data, used = content.clean(data, used)
+    if recorded is not None and not used.same_images(recorded):
+        return content.restore(given, recorded), recorded
+    if data.test is None and given.test is not None:
+        warnings.warn(f"all test images of {data.source} are also training images; there is no test", stacklevel=2)
+    return data, used
+
+
+def training(net: nn.Module, data: ImageData, settings: TrainConfig) -> Training:
+    """The training of a network on divided data."""
+    held, device = data.valid or data.test, device_named(settings.device)
     augment, shared = _augment(data, settings), share(settings.batch)
-    batches = Batches(part, settings.batch, seed=settings.seed, augment=augment, device=device, share=shared)
-    look = None if held is None else one_pass(held, settings, device)
-    return Training(net, batches, look, settings), own
+    batches = Batches(data.train, settings.batch, seed=settings.seed, augment=augment, device=device, share=shared)
+    return Training(net, batches, None if held is None else one_pass(held, settings, device), settings)
 
 
 def one_pass(part: Part, settings: TrainConfig, device: torch.device) -> Batches:

@@ -13,9 +13,10 @@ from torch import nn
 
 from idarts._version import __version__
 from idarts.arch import Architecture, as_text, parse, to_data
-from idarts.data import ImageData, load
-from idarts.engine.folder import MODEL, folder_name
-from idarts.engine.ranks import on_first, rank
+from idarts.data import ImageData, Split, absolute, load, read_split, short_name
+from idarts.engine.folder import MODEL, SPLIT, folder_name
+from idarts.engine.intervals import wilson
+from idarts.engine.ranks import on_first, rank, restarted
 from idarts.engine.run import Job, OnMessage, Options, run_job
 from idarts.engine.settings import resolve
 from idarts.errors import InputError
@@ -23,7 +24,7 @@ from idarts.training.card import card_for
 from idarts.training.evaluation import loss_and_accuracy
 from idarts.training.loop import Round, Training
 from idarts.training.model_folder import save
-from idarts.training.prepare import Subject, one_pass, subject, training
+from idarts.training.prepare import Subject, divided, one_pass, subject, training
 from idarts.training.presets import PRESETS
 from idarts.training.settings import TrainConfig
 
@@ -58,7 +59,8 @@ def train(
     Args:
         what: an architecture in any form that `idarts.arch.parse` reads, or a module. A module that contains `Choice`
             is trained as α derives it; any other module is trained in place.
-        data: a data source for `idarts.data.load`, such as "digits" or a pair of arrays, or the data it returned.
+        data: a data source for `idarts.data.load`, such as "digits", a pair of arrays or a DataLoader, or the data it
+            returned.
         preset: named settings, which other settings change; see `idarts.training.PRESETS`.
         out: the run folder; by default one in `runs/`.
         resume: continue the run in the folder from its last checkpoint, bit for bit.
@@ -84,7 +86,7 @@ def train(
     config = resolve(TrainConfig(), [{**settings, **named}], PRESETS)
     path = Path(out) if out is not None else Path("runs", run_name(what, config))
     options = Options(resume=resume, overwrite=overwrite, on_round=on_round or watch, on_message=on_message)
-    return _train(what, data, config, path, options)
+    return _train(what, data, _anywhere(config), path, options, _searched(what))
 
 
 def run(settings: TrainConfig, out: Path, **options: Unpack[Options]) -> TrainResult:
@@ -93,9 +95,9 @@ def run(settings: TrainConfig, out: Path, **options: Unpack[Options]) -> TrainRe
         raise InputError("no architecture to train; give a run folder, a published cell's name, a string or a file")
     if not settings.data:
         raise InputError("no data to train on; give --data, such as digits, cifar10 or folder:PATH")
-    what = parse(settings.architecture)
+    what, before = parse(settings.architecture), _searched(settings.architecture)
     settings = replace(settings, architecture=as_text(what))  # the content of a file or folder may change
-    return _train(what, settings.data, settings, out, options)
+    return _train(what, settings.data, _anywhere(settings), out, options, before)
 
 
 def run_name(what: Any, settings: TrainConfig) -> str:
@@ -117,25 +119,46 @@ def _source(data: Any) -> str:
     return data if isinstance(data, str) else data.source if isinstance(data, ImageData) else "python"
 
 
-def _train(what: Any, source: Any, settings: TrainConfig, path: Path, options: Options) -> TrainResult:
+def _anywhere(settings: TrainConfig) -> TrainConfig:
+    """The same settings, to be used from any directory."""
+    return replace(settings, **_absolute_paths({"data": settings.data, "data_root": settings.data_root}))
+
+
+def _absolute_paths(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings in a run folder with absolute paths; 0.1.0 wrote them as they were typed."""
+    source, root = str(config.get("data", "")), config.get("data_root")
+    return {**config, "data": absolute(source), "data_root": root and str(Path(root).expanduser().absolute())}
+
+
+def _searched(what: Any) -> Split | None:
+    """The images of the search that an architecture comes from, if it is given as a run folder."""
+    return read_split(Path(what) / SPLIT) if isinstance(what, str | PathLike) else None
+
+
+def _train(
+    what: Any, source: Any, settings: TrainConfig, path: Path, options: Options, before: Split | None
+) -> TrainResult:
     """Run the training as a job. Data are loaded and the network is built when the folder is locked."""
     done: list[tuple[nn.Module, float | None]] = []
 
     def prepare() -> Job:
         torch.manual_seed(settings.seed)
-        data = source if isinstance(source, ImageData) else load(source, settings.data_root, image=settings.image)
+        given = source if isinstance(source, ImageData) else load(source, settings.data_root, image=settings.image)
+        recorded = read_split(path / SPLIT) if options.get("resume") or restarted() else None
+        data, split = divided(given, settings, recorded or before, recorded)
         trained = subject(what, data, settings)
-        work, parts = training(trained.net, data, settings)
+        work = training(trained.net, data, settings)
         if rank():
             torch.manual_seed(settings.seed + rank())  # so that each rank drops other paths
 
         def result(log: list[dict[str, Any]]) -> dict[str, Any]:
-            facts = _result(work, trained, log, data.describe(**parts)) | _test(work, data, log)
-            on_first(lambda: _save_model(path / MODEL, work.result.eval(), trained, data, facts))
+            facts = _result(work, trained, log, data.describe()) | _test(work, data, log)
+            on_first(lambda: _save_model(path / MODEL, work.result.eval(), trained, data, facts, split))
             done.append((work.result, facts["accuracy"]))
             return facts
 
-        return Job(work, asdict, result, kind="train")
+        files = {} if split is None else {SPLIT: split.to_bytes()}
+        return Job(work, asdict, result, kind="train", files=files, upgrade=_absolute_paths)
 
     log = run_job(prepare, settings, path, **options)
     return TrainResult(*done[0], log, path)
@@ -164,9 +187,20 @@ def _test(work: Training, data: ImageData, log: list[dict[str, Any]]) -> dict[st
         loss, accuracy = last["valid_loss"], last["valid_accuracy"]
     else:
         loss, accuracy = loss_and_accuracy(work.result, one_pass(data.test, work.settings, work.train.device))
-    return {"accuracy": accuracy, "test": {"accuracy": accuracy, "loss": loss, "images": len(data.test)}}
+    count = len(data.test)
+    test = {"accuracy": accuracy, "interval": wilson(round(accuracy * count), count), "loss": loss, "images": count}
+    return {"accuracy": accuracy, "test": test}
 
 
-def _save_model(folder: Path, net: nn.Module, trained: Subject, data: ImageData, facts: dict[str, Any]) -> None:
-    about = {"data": data.source, "epochs": facts["config"]["epochs"], "accuracy": facts["accuracy"]}
-    save(folder, net, card_for(data, trained.architecture, trained.macro, about), overwrite=True)
+def _save_model(
+    folder: Path, net: nn.Module, trained: Subject, data: ImageData, facts: dict[str, Any], split: Split | None
+) -> None:
+    about = {
+        "data": short_name(data.source),
+        "images": len(data.train),
+        "epochs": facts["config"]["epochs"],
+        "accuracy": facts["accuracy"],
+        "test": facts.get("test"),
+        "parameters": facts["parameters"],
+    }
+    save(folder, net, card_for(data, trained.architecture, trained.macro, about), split=split, overwrite=True)

@@ -77,6 +77,28 @@ def load_typed(text: str) -> None:
             raise InputError(f"{error} {_nearest(text)}") from None
 
 
+def absolute(text: str) -> str:
+    """The same source, to be read from any directory.
+
+    >>> absolute("digits"), absolute("folder:/pets"), absolute("npz:a.npz") == f"npz:{Path.cwd()}/a.npz"
+    ('digits', 'folder:/pets', True)
+    """
+    name, _, path = text.partition(":")
+    if name not in SOURCES or not _path(name) or not path.strip():
+        return text
+    return f"{name}:{Path(path).expanduser().absolute()}"
+
+
+def short_name(text: str) -> str:
+    """The name of a source for titles: without the folders above it.
+
+    >>> short_name("folder:/home/ann/pets"), short_name("npz:a.npz"), short_name("cifar10")
+    ('pets', 'a.npz', 'cifar10')
+    """
+    name, _, path = text.partition(":")
+    return Path(path).name or text if name in SOURCES and _path(name) else text
+
+
 def _path(name: str) -> str | None:
     """What must follow the colon of a name: nothing if empty; None for a user's own source, which decides itself."""
     source = SOURCES[name]
