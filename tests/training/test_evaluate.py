@@ -35,7 +35,8 @@ def test_the_numbers_are_scikit_learns(digits_folder, part):
     probabilities, labels = by_hand(net, chosen), chosen.labels.numpy()
     predicted = probabilities.argmax(axis=1)
     assert 0.2 < found["accuracy"] < 0.99  # otherwise hardly anything is compared
-    assert found["data"] == {"source": "digits", "part": part, "images": len(labels), "image": [8, 8]}
+    about = {"source": "digits", "part": part, "images": len(labels), "image": [8, 8]}
+    assert found["data"] == {**about, "left_out": None, "trained_on": None}  # it was saved without a record
     assert found["accuracy"] == accuracy_score(labels, predicted)
     assert found["top5"] == pytest.approx(top_k_accuracy_score(labels, probabilities, k=5))
     assert found["loss"] == pytest.approx(log_loss(labels, probabilities), rel=1e-5)
@@ -91,10 +92,10 @@ def test_the_command_leaves_results_and_a_page(idarts, digits_folder, tmp_path):
     for row in found["confusion"]:
         for count in row:
             assert count == 0 or f">{count}</td>" in html
-    (tmp_path / "elsewhere").mkdir()
-    again = idarts("evaluate", digits_folder, "--data", "digits", "--json", "--out", tmp_path / "elsewhere")
+    elsewhere = tmp_path / "not" / "there yet"
+    again = idarts("evaluate", digits_folder, "--data", "digits", "--json", "--out", elsewhere)
     assert json.loads(again.out) == found
-    assert {file.name for file in (tmp_path / "elsewhere").iterdir()} == {"evaluation.json", "evaluation.html"}
+    assert {file.name for file in elsewhere.iterdir()} == {"evaluation.json", "evaluation.html"}
 
 
 def test_a_runs_folder_gets_the_results_itself(idarts, tiny, tmp_path):
@@ -139,11 +140,12 @@ def test_the_commands_mistakes_are_one_line(idarts, folder, digits_folder, tmp_p
         ((digits_folder, "--data", f"npz:{labels}"), "unlabelled.npz"),
         ((digits_folder, "--data", "cifar10", "--data-root", tmp_path / "no"), "does not exist"),
         ((digits_folder, "--data", "digits", "--part", "valid"), "digits has no valid images, only test and train"),
-        ((digits_folder, "--data", "digits", "--out", tmp_path / "no"), "is not a folder; create it"),
+        ((digits_folder, "--data", "digits", "--out", labels), "is not a folder that can be written to"),
         ((digits_folder, "--data", "digits", "--batch", 0), "batch size is 0"),
         ((digits_folder, "--data", "digits", "--device", "warp"), "device is 'warp'"),
         ((tmp_path / "no", "--data", "digits"), "is not a folder"),
-        ((digits_folder,), "data"),
+        ((digits_folder,), "does not say where its data is; give --data"),
+        ((), "missing RUN"),
     ):
         done = idarts("evaluate", *arguments)
         assert done.returncode == 2, done

@@ -46,7 +46,7 @@ def test_every_format_of_every_space_computes_the_same(tmp_path, tiny, space):
         assert difference <= 1e-4
         assert largest_difference(net, tmp_path / "out", name) <= 1e-4
     assert json.loads((tmp_path / "out" / "config.json").read_text()) == card.to_data()
-    files = {"config.json", "model.safetensors", "model.onnx", "model.pt2"}
+    files = {"README.md", "config.json", "model.safetensors", "model.onnx", "model.pt2"}
     assert {file.name for file in (tmp_path / "out").iterdir()} == files
     model = onnx.load(tmp_path / "out" / "model.onnx")
     onnx.checker.check_model(model)
@@ -65,7 +65,7 @@ def test_a_module_of_ones_own_in_every_format(tmp_path, own):
 
 def test_one_format_alone_brings_its_configuration(tmp_path, folder):
     export(load(folder), tmp_path / "out", ["torch-export"])
-    assert {file.name for file in (tmp_path / "out").iterdir()} == {"config.json", "model.pt2"}
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"README.md", "config.json", "model.pt2"}
     with pytest.raises(InputError, match=r"holds no model.safetensors, only model.pt2; export it with --format safe"):
         load(tmp_path / "out")
 

@@ -65,7 +65,7 @@ def test_the_configuration_says_all_that_other_programs_need(folder):
     assert found["preprocessing"]["mean"] == [0.4, 0.5, 0.6]
     assert found["macro"] == {"depth": 1, "channels": 4, "classes": 4, "image": 8, "large": False}
     assert set(found["versions"]) == {"idarts", "python", "torch"}
-    assert sorted(file.name for file in folder.iterdir()) == ["config.json", "model.safetensors"]
+    assert sorted(file.name for file in folder.iterdir()) == ["README.md", "config.json", "model.safetensors"]
     assert {oct(file.stat().st_mode)[-3:] for file in folder.iterdir()} == {"644"}
     assert oct(folder.stat().st_mode)[-3:] == "755"
 
@@ -127,7 +127,7 @@ def test_nothing_is_overwritten_unasked(folder, tiny):
     (folder / "evaluation.json").write_text("{}")  # of the old weights: it goes with them
     save(folder, net, card, overwrite=True)
     assert load(folder).card == card
-    assert sorted(file.name for file in folder.iterdir()) == ["config.json", "model.safetensors"]
+    assert sorted(file.name for file in folder.iterdir()) == ["README.md", "config.json", "model.safetensors"]
     assert [file.name for file in folder.parent.iterdir()] == [folder.name]
 
 

@@ -8,14 +8,17 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from torch import nn
 
 from idarts.cli.parser import Parser, add_option, one_of
-from idarts.data import load_typed
+from idarts.cli.printing import printable
+from idarts.data import ImageData, load_typed
+from idarts.data.pictures import thumbnails
 from idarts.engine.device import device_named
-from idarts.engine.folder import EVALUATION, EVALUATION_PAGE
+from idarts.engine.folder import EVALUATION, EVALUATION_PAGE, is_run, read_config
 from idarts.errors import InputError
 from idarts.files import write_whole
-from idarts.pages.evaluation import page
+from idarts.pages.evaluation import about_split, interval, page
 from idarts.pages.numbers import number, percent
 from idarts.training import data_for, load
 from idarts.training.card import card_of
@@ -23,15 +26,16 @@ from idarts.training.evaluation import PARTS, confusions, examine
 
 _MATRIX = 12  # classes up to which the confusion matrix fits a terminal
 _HEAD = 4  # letters of a class that fit above its column; longer ones are numbered
+NOT_BY_NAME = ("python", "arrays", "raw", "")  # what a run calls data that came from Python
 _CLASSES = 20  # rows of the table of classes at most: the worst
 
 
 def add_arguments(parser: Parser) -> None:
     """A network, data, and where to write the results."""
     parser.add_argument("run", metavar="RUN", help="a training run's folder, or a model folder")
-    parser.add_argument("--data", required=True, help="data source, as `idarts search` takes it")
-    add_option(parser, "--data-root", help="folder of the data's files (default: IDARTS_DATA)")
-    part = f"which of its images: {', '.join(PARTS)}"
+    parser.add_argument("--data", help="data source, as `idarts search` takes it (default: the run's own)")
+    add_option(parser, "--data-root", help="folder of the data's files (default: the run's own, or IDARTS_DATA)")
+    part = "test: images it was never trained on; valid, train: those of its training; all: every image of the data"
     parser.add_argument("--part", type=one_of("--part", PARTS), default="test", help=part)
     parser.add_argument("--out", help=f"folder for {EVALUATION} and {EVALUATION_PAGE} (default: RUN)")
     parser.add_argument("--batch", type=int, default=250, help="images in a batch")
@@ -41,7 +45,8 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: Namespace) -> None:
     """Evaluate, print the results, and write them as JSON and as a page."""
-    load_typed(args.data)
+    if args.data:
+        load_typed(args.data)
     net = load(args.run, device=device_named(args.device))
     data = data_for(card_of(net), args.data, args.data_root)
     results, mistakes = examine(net, data, args.part, batch=args.batch)
@@ -59,12 +64,30 @@ def run(args: Namespace) -> None:
     print(f"page:    {out / EVALUATION_PAGE}")
 
 
+def _own_data(net: nn.Module, args: Namespace) -> ImageData:
+    """The data that the run was trained on. Its settings are next to the model folder."""
+    model = find_model(args.run)
+    if not is_run(model.parent):
+        raise InputError(f"{args.run} does not say where its data is; give --data, such as folder:PATH")
+    config = read_config(model.parent)
+    source = config.get("data")
+    if source in NOT_BY_NAME or not isinstance(source, str):
+        raise InputError(f"{args.run} was trained on data from Python; give --data, such as folder:PATH")
+    try:
+        return data_for(card_of(net), source, args.data_root or config.get("data_root"))
+    except InputError as error:
+        raise InputError(f"the data of {args.run} cannot be read ({error}); give it with --data") from None
+
+
 def _print(results: dict[str, Any]) -> None:
     console = Console(markup=False, highlight=False)
     data, classes = results["data"], results["classes"]
-    console.print(f"{data['images']:,} {data['part']} images of {data['source']}", style="bold")
-    console.print(f"accuracy {percent(results['accuracy'])}", end="")
-    console.print(f", top-5 {percent(results['top5'])}" if len(classes) > 5 else "", end="")
+    console.print(f"{data['images']:,} {data['part']} images of {printable(data['source'])}", style="bold")
+    if about := about_split(data):
+        console.print(about)
+    accuracy, top5 = results["accuracy"], results["top5"]
+    console.print(f"accuracy {percent(accuracy)} (95 % interval {interval(accuracy, data['images'])})", end="")
+    console.print(f", top-5 {percent(top5)} ({interval(top5, data['images'])})" if len(classes) > 5 else "", end="")
     console.print(f", loss {number(results['loss'])}", end="")
     console.print(f", calibration error {percent(results['calibration']['error'])}")
     console.print(_class_table(classes))
@@ -80,12 +103,22 @@ def _class_table(classes: list[dict[str, Any]]) -> Table:
     if len(classes) > _CLASSES:
         title = f"The {_CLASSES} classes with the lowest F1, of {len(classes)}"
         classes = sorted(classes, key=lambda one: 1.0 if one["f1"] is None else one["f1"])[:_CLASSES]
-    rows = [(one["label"], f"{one['images']:,}", *(percent(one[key]) for key in _SCORES)) for one in classes]
-    return _table(title, ("class", "images", *_SCORES), rows)
+    rows = [
+        (
+            printable(one["label"]),
+            f"{one['images']:,}",
+            percent(one["recall"]),
+            interval(one["recall"], one["images"]),
+            percent(one["precision"]),
+            percent(one["f1"]),
+        )
+        for one in classes
+    ]
+    return _table(title, ("class", "images", "recall", "95 % interval", "precision", "f1"), rows)
 
 
 def _matrix(results: dict[str, Any]) -> Table:
-    names = [one["label"] for one in results["classes"]]
+    names = [printable(one["label"]) for one in results["classes"]]
     heads = names
     if max(map(len, names)) > _HEAD:
         heads = [str(place) for place in range(len(names))]
@@ -98,7 +131,10 @@ def _matrix(results: dict[str, Any]) -> Table:
 
 
 def _mistakes(results: dict[str, Any]) -> Table:
-    rows = [(true, taken, f"{count:,}", percent(share)) for true, taken, count, share in confusions(results)]
+    rows = [
+        (printable(true), printable(taken), f"{count:,}", percent(share))
+        for true, taken, count, share in confusions(results)
+    ]
     return _table("The most frequent confusions", ("class", "taken for", "images", "of the class"), rows)
 
 
@@ -109,14 +145,12 @@ def _bins(bins: list[dict[str, Any]]) -> Table:
             f"{one['count']:,}",
             percent(one["confidence"]),
             percent(one["accuracy"]),
+            interval(one["accuracy"], one["count"]),
         )
         for one in bins
         if one["count"]
     ]
-    return _table("Calibration", ("confidence", "images", "mean confidence", "accuracy"), rows)
-
-
-_SCORES = ("recall", "precision", "f1")
+    return _table("Calibration", ("confidence", "images", "mean confidence", "accuracy", "95 % interval"), rows)
 
 
 def _table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:

@@ -1,8 +1,8 @@
 """Which images a run used, by their content: an image that was trained on never counts in a test.
 
-A digest is the first 8 bytes of SHA-256: of a file's bytes for images from a folder, so that renamed and moved files are
-known again, and of the pixels for images from arrays, at the size that the network sees. Among a million images, two
-different ones have the same digest with a probability of 1 in 37 million.
+A digest is the first 8 bytes of SHA-256: of a file's bytes for images from a folder, so that renamed and moved files
+are recognised, and of the pixels for images from arrays, at the size that the network sees. The probability that some
+two of a million different images have the same digest is 1 in 37 million.
 """
 
 import hashlib
@@ -32,7 +32,8 @@ def digests(part: Part) -> Digests | None:
 
     >>> from idarts.data import load
     >>> digits = load("digits").train
-    >>> len(np.unique(digests(digits))), np.array_equal(digests(digits)[5:7], digests(take(digits, torch.tensor([5, 6]), {})))
+    >>> few = take(digits, torch.tensor([5, 6]), {})
+    >>> len(np.unique(digests(digits))), np.array_equal(digests(few), digests(digits)[5:7])
     (1438, True)
     """
     if part.files is not None:
@@ -130,7 +131,7 @@ def clean(data: ImageData, split: Split) -> tuple[ImageData, Split]:
     (20, 10, 10)
     """
     tested = None if data.test is None else digests(data.test)
-    if data.test is None or tested is None or kind_of(data.test) != split.kind:
+    if data.test is None or tested is None or not comparable(data.test, split):
         return data, split
     seen = np.isin(tested, split.seen)
     if seen.any():
@@ -152,7 +153,7 @@ def restore(data: ImageData, split: Split) -> ImageData:
     """
     pool = whole(data)
     known = digests(pool)
-    if known is None or kind_of(pool) != split.kind:
+    if known is None or not comparable(pool, split):
         raise InputError(f"{data.source} is another kind of data than that of the run; resume with the same data")
     places = {digest: place for place, digest in enumerate(known.tolist())}
     parts: dict[str, Part | None] = {}
@@ -173,12 +174,15 @@ def restore(data: ImageData, split: Split) -> ImageData:
     return replace(data, train=train, valid=parts["valid"], test=parts["test"])
 
 
-def seen_in(part: Part, split: Split) -> NDArray[np.bool_] | None:
-    """For each image, whether it was trained or validated on; None if that cannot be known."""
-    if kind_of(part) != split.kind:
-        return None
-    known = digests(part)
-    return None if known is None else np.isin(known, split.seen)
+def comparable(part: Part, split: Split) -> bool:
+    """Whether the images of a part can be found in a record: both are of files, or both of pixels."""
+    return kind_of(part) == split.kind and (part.files is not None or isinstance(part, Images))
+
+
+def unseen(part: SomePart, split: Split, rule: Mapping[str, Any]) -> SomePart:
+    """The images of a part that were neither trained nor validated on."""
+    seen = np.isin(_known(digests(part)), split.seen)
+    return take(part, torch.from_numpy((~seen).nonzero()[0]), rule) if seen.any() else part
 
 
 def among(part: SomePart, wanted: Digests, rule: Mapping[str, Any]) -> SomePart:

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idarts.arch import from_data
+from idarts.data import short_name
+from idarts.engine.intervals import wilson
 from idarts.pages.cell import shown
 from idarts.pages.chart import WIDTH, Scale, frame
 from idarts.pages.images import data_url, shaded, thumbnail
@@ -29,7 +31,9 @@ def page(evaluation: Mapping[str, Any], model: str, mistakes: Sequence[Mistake] 
     return render(
         "evaluation.html.j2",
         space=architecture.space,
-        data=data["source"],
+        data=short_name(data["source"]),
+        source=data["source"],
+        left_out=about_split(data),
         part=data["part"],
         images=f"{data['images']:,}",
         tiles=list(_tiles(evaluation)),
@@ -51,6 +55,39 @@ def page(evaluation: Mapping[str, Any], model: str, mistakes: Sequence[Mistake] 
         cell=shown(architecture),
         environment=list(evaluation["versions"].items()),
     )
+
+
+def interval(share: float | None, count: int) -> str:
+    """Wilson's 95 % interval of a share of `count` images.
+
+    >>> interval(0.9, 10), interval(None, 0)
+    ('59.6–98.2 %', '–')
+    """
+    if share is None:
+        return MISSING
+    low, high = wilson(round(share * count), count)
+    return f"{100 * low:.1f}–{100 * high:.1f} %"
+
+
+def about_split(data: Mapping[str, Any]) -> str:
+    """One sentence on the images that the network was trained on.
+
+    >>> about_split({"part": "test", "left_out": 10}), about_split({"part": "all", "images": 42, "trained_on": 10})
+    ('10 images that it was trained on were left out.', '10 of these 42 images were also used in its training.')
+    """
+    if data.get("left_out") is not None:
+        return f"{data['left_out']:,} images that it was trained on were left out."
+    if data.get("trained_on") is not None:
+        return f"{data['trained_on']:,} of these {data['images']:,} images were also used in its training."
+    return ""
+
+
+def _thumbnails(
+    mistakes: Sequence[Mapping[str, Any]], pictures: Sequence[NDArray[np.uint8]]
+) -> Iterator[tuple[str, str, str, str, str]]:
+    """Picture, true class, predicted class, confidence and file name of each mistake that has a picture."""
+    for one, pixels in zip(mistakes, pictures, strict=False):
+        yield data_url(pixels), one["label"], one["predicted"], percent(one["confidence"]), one.get("file") or ""
 
 
 def _tiles(evaluation: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -15,9 +15,11 @@ from idarts._version import __version__
 from idarts.arch import to_data
 from idarts.data import Batches, ImageData, Part
 from idarts.data import load as load_data
+from idarts.engine.intervals import wilson
 from idarts.engine.ranks import all_sum
-from idarts.errors import InputError, require_known
+from idarts.errors import InputError
 from idarts.training.card import Card, card_of
+from idarts.training.choosing import Chosen, choose
 from idarts.training.metrics import BINS, calibration, class_scores, confusion, top_accuracy
 
 PARTS = ("test", "valid", "train")
@@ -74,10 +76,13 @@ def evaluate(
 ) -> dict[str, Any]:
     """Accuracy, top-5, loss, calibration, scores of every class and the confusion matrix of a loaded network.
 
+    `test` has no image in it that the network was trained on, if the network has a record of its training; other parts
+    say how many there are.
+
     Args:
         net: a network from `idarts.load`, or any with a `.card`. Its card says how images are normalised.
         data: what `idarts.data.load` or `data_for` returned.
-        part: `test`, `valid` or `train`.
+        part: `test`, `valid`, `train`, or `all` for every image of the data.
         batch: images that pass through the network at a time.
         bins: of confidence, for the calibration error.
 
@@ -119,13 +124,22 @@ def examine(
     error, filled = calibration(confidence, predicted == labels, bins)
     results = {
         "architecture": to_data(card.architecture),
-        "data": {"source": data.source, "part": part, "images": len(labels), "image": list(card.image)},
+        "data": {
+            "source": data.source,
+            "part": chosen.part,
+            "images": len(labels),
+            "image": list(card.image),
+            "left_out": chosen.left_out,
+            "trained_on": chosen.trained_on,
+        },
         "accuracy": float((predicted == labels).double().mean()),
+        "interval": list(wilson(int((predicted == labels).sum()), len(labels))),
         "top5": top_accuracy(probabilities, labels, 5),
         "loss": float(cross_entropy(logits, labels)),
         "calibration": {"error": error, "bins": [asdict(one) for one in filled]},
         "classes": [asdict(score) for score in class_scores(matrix, card.labels)],
         "confusion": matrix.tolist(),
+        "mistakes": _mistakes(chosen.images, labels, probabilities, card),
         "versions": {"idarts": __version__, "python": platform.python_version(), "torch": torch.__version__},
     }
     return results, mistakes
@@ -148,13 +162,23 @@ def confusions(evaluation: Mapping[str, Any], most: int = 10) -> list[tuple[str,
     return sorted(wrong, key=lambda mistake: (-mistake[2], -mistake[3]))[:most]
 
 
-def _part(data: ImageData, part: str) -> Part:
-    require_known("part", part, PARTS)
-    images: Part | None = getattr(data, part)
-    if images is None:
-        others = " and ".join(name for name in PARTS if getattr(data, name) is not None)
-        raise InputError(f"{data.source} has no {part} images, only {others}")
-    return images
+def _mistakes(images: Part, labels: Tensor, probabilities: Tensor, card: Card) -> list[dict[str, Any]]:
+    """The mistakes that the network was surest of. `image` is the place in the part: a page can show its pixels."""
+    if len(images) != len(labels):  # some files could not be read, so places are not known
+        return []
+    confidence, predicted = probabilities.max(dim=1)
+    wrong = (predicted != labels).nonzero()[:, 0]
+    surest = wrong[confidence[wrong].argsort(descending=True, stable=True)][:MISTAKES]
+    return [
+        {
+            "image": place,
+            "file": None if images.files is None else images.files[place].name,
+            "label": card.labels[int(labels[place])],
+            "predicted": card.labels[int(predicted[place])],
+            "confidence": float(confidence[place]),
+        }
+        for place in surest.tolist()
+    ]
 
 
 @torch.no_grad()
