@@ -18,13 +18,13 @@ from idarts.data import Raw
 def blobs(path, root):
     if path == "broken":
         return 5
-    images = np.arange(40 * 64, dtype=np.uint8).reshape(40, 8, 8)
+    images = (np.arange(40 * 64).reshape(40, 8, 8) * 7 % 251).astype(np.uint8)
     return Raw({"train": (images, np.arange(40) % 2)}, (f"even {path}", "odd"))
 """
 
 
 def blobs(path, root):
-    images = np.arange(40 * 64, dtype=np.uint8).reshape(40, 8, 8)
+    images = (np.arange(40 * 64).reshape(40, 8, 8) * 7 % 251).astype(np.uint8)
     return Raw({"train": (images, np.arange(40) % 2)}, (f"even {path}", "odd"))
 
 

@@ -165,7 +165,8 @@ def test_the_command(idarts, folder, pictures, tmp_path):
     done = idarts("predict", folder, rgb, grey, "--top", 2)
     assert (done.returncode, done.err) == (0, "")
     first, second = done.out.splitlines()
-    assert first.startswith(f"{rgb}: class ")
+    assert first.startswith(f"{rgb}  class ")
+    assert second.startswith(f"{grey} ")
     assert second.count(" %") == 2
     bad = tmp_path / "bad.png"
     bad.write_bytes(b"\x89PNG")
@@ -175,6 +176,8 @@ def test_the_command(idarts, folder, pictures, tmp_path):
     assert lines[0]["error"].startswith(f"{bad} cannot be read")
     shares = {one["label"]: one["probability"] for one in lines[1]["classes"]}
     assert shares == pytest.approx(by_hand(load(folder), rgb), abs=1e-5)
-    assert mixed.err == "idarts: 1 of 2 images could not be read; the others were classified\n"
+    problem, summary = mixed.err.splitlines()
+    assert problem.startswith(f"idarts: {bad} cannot be read as an image")
+    assert summary == "idarts: 1 of 2 images could not be read; the others were classified"
     lost = idarts("predict", tmp_path / "lost", rgb)
     assert (lost.returncode, lost.err.count("\n")) == (2, 1)

@@ -1,42 +1,115 @@
 """`idarts predict`: the classes of image files."""
 
+import csv
+import io
 import json
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
 
 from idarts.cli.parser import Parser
+from idarts.cli.printing import printable
 from idarts.engine.device import device_named
 from idarts.errors import InputError
+from idarts.files import write_whole
 from idarts.training import Prediction, load, predict
+from idarts.training.prediction import image_files
+
+_WIDEST = 60  # of the column of file names
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs a cell that begins like this
 
 
 def add_arguments(parser: Parser) -> None:
-    """A network and images."""
+    """A network, images, and where to write their classes."""
     parser.add_argument("model", metavar="MODEL", help="a model folder, or a training run's folder")
-    parser.add_argument("images", nargs="+", metavar="IMAGE", help="image files, of any kind and size")
-    parser.add_argument("--top", type=int, default=5, help="number of classes to print")
+    parser.add_argument(
+        "images", nargs="+", metavar="IMAGE", help="image files of any kind and size, folders of them, or patterns"
+    )
+    parser.add_argument("--top", type=int, default=5, help="number of classes for each image")
+    parser.add_argument("--csv", metavar="FILE", help="write a table to this file, a row for each image")
+    parser.add_argument("--jsonl", metavar="FILE", help="write JSON to this file, a line for each image")
     parser.add_argument("--json", action="store_true", help="print JSON, a line for each image")
     parser.add_argument("--device", default="auto", help="auto, cpu, or a device such as cuda")
 
 
 def run(args: Namespace) -> None:
-    """Print the classes of each image; an image that cannot be read is reported, and the exit code becomes 2."""
+    """Print and write the classes of each image; images that cannot be read are listed last, with exit code 2."""
+    targets = {Path(name): form for name, form in ((args.csv, as_csv), (args.jsonl, as_jsonl)) if name}
+    for target in targets:
+        _require_writable(target)
     net = load(args.model, device=device_named(args.device))
-    bad = 0
-    for prediction in predict(net, args.images, args.top):
-        bad += prediction.problem is not None
+    files = image_files(args.images)
+    width = min(max(len(printable(str(file))) for file in files), _WIDEST)
+    done: list[Prediction] = []
+    for prediction in predict(net, files, args.top):
+        if targets or prediction.problem is not None:
+            done.append(prediction)
         if args.json:
-            print(json.dumps(_data(prediction), ensure_ascii=False))
-        elif prediction.problem is None:
-            print(f"{prediction.file}: {_classes(prediction)}")
-        else:
-            print(f"idarts: {prediction.problem}", file=sys.stderr)
-    if bad:
-        raise InputError(f"{bad} of {len(args.images)} images could not be read; the others were classified")
+            print(as_jsonl([prediction]), end="")
+        elif prediction.problem is None and not targets:
+            print(f"{printable(str(prediction.file)):<{width}}  {_classes(prediction)}")
+    for target, form in targets.items():
+        write_whole(target, form(done).encode("utf-8", "backslashreplace"))
+        print(f"written: {target}", file=sys.stderr if args.json else sys.stdout)
+    _report([one.problem for one in done if one.problem is not None], len(files))
+
+
+def as_jsonl(predictions: Sequence[Prediction]) -> str:
+    r"""A line of JSON for each image; a byte in a file's name that is no UTF-8 becomes an escape.
+
+    >>> as_jsonl([Prediction(Path("a.png"), (("cat", 0.75),))])
+    '{"file": "a.png", "classes": [{"label": "cat", "probability": 0.75}]}\n'
+    """
+    lines = (json.dumps(_data(one), ensure_ascii=False) + "\n" for one in predictions)
+    return "".join(lines).encode("utf-8", "backslashreplace").decode()
+
+
+def as_csv(predictions: Sequence[Prediction]) -> str:
+    r"""A table with a row for each image. A quote before text that could be a formula makes it plain text.
+
+    >>> as_csv([Prediction(Path("=1.png"), (("cat", 0.75),)), Prediction(Path("b.png"), problem="b.png is not there")])
+    "file,label,probability,error\r\n'=1.png,cat,0.750000,\r\nb.png,,,b.png is not there\r\n"
+    """
+    most = max((len(one.classes) for one in predictions), default=1) or 1
+    heads = [word for place in range(most) for word in (_numbered("label", place), _numbered("probability", place))]
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["file", *heads, "error"])
+    for one in predictions:
+        cells = [cell for label, share in one.classes for cell in (_defused(label), f"{share:.6f}")]
+        missing = [""] * (2 * most - len(cells))
+        writer.writerow([_defused(str(one.file)), *cells, *missing, _defused(one.problem or "")])
+    return text.getvalue()
+
+
+def _numbered(name: str, place: int) -> str:
+    return name if place == 0 else f"{name}_{place + 1}"
+
+
+def _defused(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _require_writable(target: Path) -> None:
+    """Before the work, not after it."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror}") from None
+    if target.is_dir():
+        raise InputError(f"cannot write {target}: it is a folder; give the name of a file")
+
+
+def _report(problems: Sequence[str], total: int) -> None:
+    for problem in problems:
+        print(f"idarts: {printable(problem)}", file=sys.stderr)
+    if problems:
+        raise InputError(f"{len(problems)} of {total} images could not be read; the others were classified")
 
 
 def _classes(prediction: Prediction) -> str:
-    return ", ".join(f"{label} {100 * share:.1f} %" for label, share in prediction.classes)
+    return ", ".join(f"{printable(label)} {100 * share:.1f} %" for label, share in prediction.classes)
 
 
 def _data(prediction: Prediction) -> dict[str, object]:

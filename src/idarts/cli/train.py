@@ -10,6 +10,7 @@ from idarts.cli.progress import Progress
 from idarts.cli.settings import RunSettings, add_run_arguments, print_settings, read_settings, resumable
 from idarts.cli.views import TRAINING
 from idarts.data import load_typed
+from idarts.engine.folder import read_result
 from idarts.training.presets import PRESETS
 from idarts.training.run import run as run_training
 from idarts.training.run import run_name
@@ -37,7 +38,8 @@ def run(args: Namespace) -> None:
     with resumable("train", out, settings, SETTINGS), Progress(view=TRAINING) as progress:
         result = run_training(settings, out, resume=args.resume, overwrite=args.overwrite, on_round=progress)
     if result.accuracy is not None:
-        print(f"test accuracy: {100 * result.accuracy:.2f} %")
+        low, high = read_result(out)["test"]["interval"]
+        print(f"test accuracy: {100 * result.accuracy:.2f} % (95 % interval {100 * low:.1f}–{100 * high:.1f} %)")
     print(f"run:           {out}")
     print(f"model:         {out}/model")
     print(f"report:        {shlex.join(['idarts', 'report', str(out)])}")

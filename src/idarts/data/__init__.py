@@ -16,6 +16,7 @@ from idarts.data.raw import Raw
 from idarts.data.record import ImageData, Images, LazyImages, Part, take
 from idarts.data.sources import SOURCES, Source, absolute, load_typed, short_name, source_names
 from idarts.data.splitting import official_split, split, split_at
+from idarts.data.torch_datasets import dataset_of
 
 __all__ = [
     "CIFAR",
@@ -31,6 +32,7 @@ __all__ = [
     "Source",
     "Split",
     "absolute",
+    "dataset_of",
     "load",
     "load_typed",
     "official_split",

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch.utils.data import Dataset
 
 from idarts.data.arrays import statistics
@@ -13,7 +14,7 @@ from idarts.data.raw import Layout, Options, Raw
 from idarts.data.record import ImageData, Images
 from idarts.data.sources import SOURCES, read_source, source_names
 from idarts.data.splitting import split
-from idarts.data.torch_datasets import from_datasets
+from idarts.data.torch_datasets import dataset_of, from_datasets
 from idarts.errors import InputError
 
 
@@ -33,7 +34,8 @@ def load(
 
     Names are those in `SOURCES`: `digits`, `cifar10`, `folder:PATH` and so on. From Python, `source` is `(x, y)`,
     `((x, y), (x_test, y_test))`, a torch `Dataset` of pairs (image, label), two of them, or your own function of a
-    path and a root that returns one of these.
+    path and a root that returns one of these. A `DataLoader` stands for its dataset: batches and their order are drawn
+    by idarts, so that a run can resume.
 
     `root` is the folder of the files of named sources (default: IDARTS_DATA). `image` is the side to which images are
     resized (default: 32 for folders, else no change). `classes` are the names of the classes. If a source has no test
@@ -66,6 +68,7 @@ def load(
 
 def _as_raw(data: Any, options: Options) -> tuple[str, Raw]:
     """Raw parts from what a source returned, or a person gave; and what kind of data it is."""
+    data = tuple(map(dataset_of, data)) if isinstance(data, tuple | list) and len(data) == 2 else dataset_of(data)
     if isinstance(data, Raw):
         return "raw", data
     if isinstance(data, Dataset):
@@ -79,13 +82,20 @@ def _as_raw(data: Any, options: Options) -> tuple[str, Raw]:
         return "arrays", Raw({"train": (first, second)})
     raise InputError(
         f"data of type {type(data).__name__} cannot be used; give a name ({', '.join(source_names())}), a pair (x, y), "
-        "((x, y), (x_test, y_test)), or one or two torch Datasets"
+        "((x, y), (x_test, y_test)), or one or two torch Datasets or DataLoaders"
     )
 
 
 def _with_test(data: ImageData, hold_out: float, seed: int) -> ImageData:
     if data.test is not None or not hold_out:
         return data
+    counts = torch.bincount(data.train.labels, minlength=len(data.classes))
+    if 1 in counts:
+        name = data.classes[int((counts == 1).nonzero()[0, 0])]
+        raise InputError(
+            f"{data.source} has only one image of the class {name!r}, which cannot be both trained and tested on; "
+            "add images, at least two of each class, or give a separate test set"
+        )
     train, test = split(data.train, round(1 - hold_out, 12), seed=seed)
     if isinstance(train, Images):  # nothing may be known about the test images, not even their mean colour
         mean, std = statistics(train.images)

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
+ENDINGS = frozenset([".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"])
+
+
+def pictures_in(folder: Path) -> list[Path]:
+    """The image files in a folder and its sub-folders, sorted by name, because the order of the file system varies."""
+    files = (file for file in folder.rglob("*") if file.suffix.lower() in ENDINGS and not file.name.startswith("."))
+    return sorted(file for file in files if file.is_file())
+
+
 def pillow() -> Any:
     """Pillow's module `Image`, which is an extra.
 

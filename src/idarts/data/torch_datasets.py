@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, IterableDataset, Subset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    SubsetRandomSampler,
+    default_collate,
+)
 
 from idarts.data.arrays import as_images, resize
 from idarts.data.pictures import to_tensor
@@ -31,6 +41,36 @@ def from_datasets(datasets: Mapping[str, Dataset[Any]], options: Options) -> Raw
         part: (DatasetImages(dataset, part, options.image, options.layout), None) for part, dataset in datasets.items()
     }
     return Raw(parts, tuple(map(str, getattr(datasets["train"], "classes", None) or ())) or None)
+
+
+def dataset_of(data: Any) -> Any:
+    """The Dataset inside a DataLoader, whose batch size and shuffling the settings replace; other data as it is.
+
+    Batches must be drawn by idarts, so that a run can resume in the middle of an epoch. What a loader does beyond
+    batching and shuffling would be lost, so it is refused.
+
+    >>> from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
+    >>> pairs = TensorDataset(torch.zeros(3, 1, 2, 2), torch.tensor([2, 0, 1]))
+    >>> dataset_of(DataLoader(pairs, batch_size=2, shuffle=True)) is pairs
+    True
+    >>> dataset_of(DataLoader(pairs, sampler=WeightedRandomSampler([1.0, 2.0, 3.0], 3)))
+    Traceback (most recent call last):
+    idarts.errors.InputError: a DataLoader with its own WeightedRandomSampler cannot be resumed; give its dataset
+    """
+    if not isinstance(data, DataLoader):
+        return data
+    if isinstance(data.dataset, IterableDataset):
+        raise InputError("a DataLoader of an IterableDataset cannot be resumed; give a map-style Dataset")
+    if data.collate_fn is not default_collate:
+        raise InputError("a DataLoader with its own collate_fn cannot be resumed; give a Dataset of (image, label)")
+    sampler = getattr(data.batch_sampler, "sampler", data.sampler)
+    if data.batch_size is None or type(data.batch_sampler) is not BatchSampler:
+        raise InputError("a DataLoader with its own batches cannot be resumed; give its dataset")
+    if isinstance(sampler, SubsetRandomSampler):
+        return Subset(data.dataset, list(sampler.indices))
+    if type(sampler) not in (SequentialSampler, RandomSampler) or getattr(sampler, "_num_samples", None) is not None:
+        raise InputError(f"a DataLoader with its own {type(sampler).__name__} cannot be resumed; give its dataset")
+    return data.dataset
 
 
 class DatasetImages(Dataset[Tensor], Reader):

@@ -45,7 +45,8 @@ def search(
 
     Args:
         space: a space by name, a `Space`, or a module with `Choice`s.
-        train: `(x, y)` tensors, a part of `idarts.data`, a torch `Dataset`, or a stream of batches.
+        train: `(x, y)` tensors, a part of `idarts.data`, a torch `Dataset` or `DataLoader`, or a stream of
+            batches.
         valid: the same for α, or the share of `train` to use for α (0.5 unless given).
         method: named settings, such as idarts, darts or gdas; `idarts methods` lists them.
         loss: a function of outputs and targets; any task will do.

@@ -10,6 +10,9 @@ import torch
 
 from idarts._version import __version__
 from idarts.arch import Architecture, as_text, to_data
+from idarts.data import Batches
+from idarts.data.content import used
+from idarts.engine.folder import SPLIT
 from idarts.engine.run import Job, Options, run_job
 from idarts.searching.log import Log
 from idarts.searching.loop import Search
@@ -63,10 +66,18 @@ def run_search(
             selected.append(search.select())
             return _result(settings, search, selected[0], log, description)
 
-        return Job(search, Log(search).entry, result, facts={"choices": task.labels}, upgrade=upgrade)
+        facts = {"choices": task.labels}
+        return Job(search, Log(search).entry, result, facts=facts, files=_split(task), upgrade=upgrade)
 
     log = run_job(job, settings, out, **options)
     return SearchResult(selected[0], log, out)
+
+
+def _split(task: Task) -> dict[str, bytes]:
+    """The record of the images that the search uses, so that they are test images of no training after it."""
+    parts = [stream.part for stream in (task.train, task.valid) if isinstance(stream, Batches)]
+    split = used(parts[0], parts[1]) if len(parts) == 2 else None
+    return {} if split is None else {SPLIT: split.to_bytes()}
 
 
 def _result(

@@ -5,8 +5,9 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 
+from idarts.data import dataset_of
 from idarts.errors import InputError
 
 
@@ -53,15 +54,14 @@ def is_stream(data: Any) -> bool:
 
 
 def pair(data: Any) -> tuple[Tensor, Tensor]:
-    """Inputs and targets as two tensors, of a pair of tensors or arrays, or of a torch `Dataset` of such examples.
+    """Inputs and targets as two tensors, of two tensors or arrays, or of a torch `Dataset` or `DataLoader` of pairs.
 
     >>> x, y = pair(torch.utils.data.TensorDataset(torch.zeros(5, 3), torch.arange(5)))
     >>> x.shape, y.tolist()
     (torch.Size([5, 3]), [0, 1, 2, 3, 4])
     """
     expected = "expected (x, y), a torch Dataset of such pairs, or a stream of batches"
-    if isinstance(data, DataLoader):
-        raise InputError(f"a search cannot resume in the middle of a DataLoader; pass its dataset instead: {expected}")
+    data = dataset_of(data)
     try:
         if isinstance(data, Dataset):
             data = [torch.stack([torch.as_tensor(one) for one in column]) for column in zip(*_all(data), strict=True)]

@@ -1,7 +1,9 @@
 """Predict the classes of image files, with the preprocessing of the network's training."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from glob import glob, has_magic
 from os import PathLike
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from torch import Tensor, nn
 
 from idarts.data import Batches, Images
 from idarts.data.arrays import resize
-from idarts.data.pictures import to_tensor
+from idarts.data.pictures import ENDINGS, pictures_in, to_tensor
 from idarts.errors import InputError
 from idarts.training.card import COLOURS, Card, card_of
 
@@ -58,6 +60,36 @@ def predict(net: nn.Module, files: "Iterable[str | PathLike[str]]", top: int = 5
     paths = [Path(file) for file in files]
     for start in range(0, len(paths), BATCH):
         yield from _batch(net, card, paths[start : start + BATCH], top)
+
+
+def image_files(names: "Iterable[str | PathLike[str]]") -> list[Path]:
+    """The files that names of files, names of folders and patterns such as `photos/*.jpg` or `**/*.png` stand for.
+
+    A folder stands for all image files in it, in order. A name that is none of these is kept: `predict` reports it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     for name in ("b.png", "a.jpg", "notes.txt"):
+    ...         Path(place, name).touch()
+    ...     [file.name for file in image_files([place, f"{place}/*.png", "lost.png"])]
+    ['a.jpg', 'b.png', 'b.png', 'lost.png']
+    """
+    files: list[Path] = []
+    for name in names:
+        if not os.path.lexists(name) and has_magic(os.fspath(name)):
+            matches = [file for match in sorted(glob(os.fspath(name), recursive=True)) for file in _inside(Path(match))]
+            if not matches:
+                raise InputError(f"no image file matches {os.fspath(name)}")
+        else:
+            matches = list(_inside(Path(name)))
+            if not matches:
+                raise InputError(f"the folder {name} holds no images ({', '.join(sorted(ENDINGS))})")
+        files += matches
+    return files
+
+
+def _inside(path: Path) -> Iterable[Path]:
+    return pictures_in(path) if path.is_dir() else [path]
 
 
 def _batch(net: nn.Module, card: Card, files: Sequence[Path], top: int) -> Iterator[Prediction]:

@@ -100,8 +100,8 @@ def divided(
     if used is None:
         return data, None
     data, used = content.clean(data, used)
-    if recorded is not None and not used.same_images(recorded):
-        return content.restore(given, recorded), recorded
+    if recorded is not None:
+        return data if used.same_images(recorded) else content.restore(given, recorded), recorded
     if data.test is None and given.test is not None:
         warnings.warn(f"all test images of {data.source} are also training images; there is no test", stacklevel=2)
     return data, used

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from idarts._version import __version__
-from idarts.arch import as_text
 from idarts.training.card import COLOURS, Card
 
 _TAGS = ("image-classification", "neural-architecture-search", "idarts")
@@ -57,7 +56,6 @@ def _about(card: Card, data: str) -> Iterator[str]:
     yield ""
     yield "| | |"
     yield "| --- | --- |"
-    yield f"| architecture | `{plain(as_text(card.architecture))[:300]}` |"
     yield f"| trained on | {plain(data)}{_count(trained.get('images'), 'images')} |"
     for key in ("epochs", "parameters"):
         if isinstance(trained.get(key), int):
@@ -75,8 +73,8 @@ def _input(card: Card) -> Iterator[str]:
     height, width = card.image
     yield "## Input and output"
     yield ""
-    yield f"- Image: {height} × {width} pixels, {COLOURS.get(card.in_channels, f'{card.in_channels} channels')}; others"
-    yield "  are resized (bilinear, antialiased)."
+    colour = COLOURS.get(card.in_channels, f"{card.in_channels} channels")
+    yield f"- Image: {height} × {width} pixels, {colour}; other sizes are resized (bilinear, antialiased)."
     yield "- Input: float32 (N, C, H, W), `(pixels / 255 - mean) / std` with"
     yield f"  mean `{[round(value, 6) for value in card.mean]}` and std `{[round(value, 6) for value in card.std]}`."
     yield f"- Output: {len(card.labels)} logits, in this order: {_labels(card)}."

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from idarts.data.pictures import pillow, read_picture
+from idarts.data.pictures import ENDINGS, pictures_in, pillow, read_picture
 from idarts.data.raw import Options, Raw, Reader
 from idarts.data.sources import SOURCES, Root, Source
 from idarts.errors import InputError
 
-ENDINGS = frozenset([".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"])
 PARTS = {"train": ("train", "training"), "valid": ("val", "valid", "validation"), "test": ("test", "testing")}
 SIZE = 32  # the side of the images unless `image` is given: the search spaces are made for it
 
@@ -112,23 +111,30 @@ def list_folder(path: Path) -> Raw:
     folders = {child.name.lower(): child for child in _folders(path)}
     named = {part: folders[name] for part, names in PARTS.items() for name in names if name in folders}
     parts = named if "train" in named else {"train": path}
-    others = [child.name for child in _folders(path) if child not in named.values() and _images(child)]
+    others = [child.name for child in _folders(path) if child not in named.values() and pictures_in(child)]
     if "train" in named and others:
         raise InputError(
             f"{path} has {named['train'].name}/ beside other folders of images such as {others[0]}/; "
             "is it a part, or a class? move the parts, or the classes, into a separate folder"
         )
-    classes = tuple(child.name for child in _folders(parts["train"]) if _images(child))
+    full = {child.name: bool(pictures_in(child)) for child in _folders(parts["train"])}
+    classes = tuple(name for name, holds_images in full.items() if holds_images)
     if len(classes) < 2:
         have = f"one sub-folder with images ({classes[0]})" if classes else "no sub-folder with images"
         raise InputError(
             f"{parts['train']} has {have}; put the images of each class into its sub-folder, at least two classes"
         )
+    if len(classes) < len(full):
+        empty = next(name for name, holds_images in full.items() if not holds_images)
+        raise InputError(
+            f"{parts['train'] / empty} holds no images ({', '.join(sorted(ENDINGS))}); add images of this class, or "
+            "remove the folder"
+        )
     return Raw({part: (_listing(folder, classes), None) for part, folder in parts.items()}, classes)
 
 
 def _listing(path: Path, classes: Sequence[str]) -> Listing:
-    images = {child.name: files for child in _folders(path) if (files := _images(child))}
+    images = {child.name: files for child in _folders(path) if (files := pictures_in(child))}
     unknown = sorted(set(images) - set(classes))
     if unknown:
         raise InputError(
@@ -142,12 +148,6 @@ def _listing(path: Path, classes: Sequence[str]) -> Listing:
 
 def _folders(path: Path) -> list[Path]:
     return sorted(child for child in path.iterdir() if child.is_dir() and not child.name.startswith("."))
-
-
-def _images(path: Path) -> list[Path]:
-    """Sorted by name, because the order of the file system varies."""
-    files = (file for file in path.rglob("*") if file.suffix.lower() in ENDINGS and not file.name.startswith("."))
-    return sorted(file for file in files if file.is_file())
 
 
 def _read(path: str, _root: Root) -> Raw:
