@@ -360,3 +360,31 @@ def test_datasets(dataset, words, memory):
     if memory == 0 and "image=SIZE" in words:
         pytest.skip("a lazy data set is not read in advance")
     refused(dataset, words, memory=memory)
+
+
+def test_a_class_with_one_image_is_named(tmp_path):
+    x, y = np.random.default_rng(0).integers(0, 256, (9, 8, 8), dtype=np.uint8), [0, 0, 0, 0, 1, 1, 1, 1, 2]
+    with pytest.raises(InputError, match="only one image of the class '2', which cannot be both trained and tested on"):
+        load((x, y))
+    assert len(load((x, y), hold_out=0).train) == 9
+    assert len(load(((x, y), (x, y))).train) == 9
+
+
+def test_an_empty_class_folder_is_named(tmp_path):
+    for name in ("cat/a.png", "cat/b.png", "dog/a.png", "dog/b.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (4, 4)).save(tmp_path / name)
+    (tmp_path / "emu").mkdir()
+    (tmp_path / "emu" / "photo.heic").write_bytes(b"a format that is not read")
+    with pytest.raises(InputError, match=r"emu holds no images \(\.bmp, .*\); add images of this class, or remove"):
+        load(f"folder:{tmp_path}")
+
+
+@pytest.mark.parametrize("labels", [np.array([0.0, 1.0] * 4), torch.tensor([0.0, 1.0] * 4), [0.0, 1.0] * 4])
+def test_labels_that_are_floats_are_one_line(labels):
+    images = np.zeros((8, 4, 4), dtype=np.uint8)
+    with pytest.raises(InputError, match=r"train labels: labels are float(32|64), expected integers from 0; convert"):
+        load((images, labels))
+    pairs = torch.utils.data.TensorDataset(torch.zeros(8, 1, 4, 4), torch.as_tensor(labels))
+    with pytest.raises(InputError, match=r"train labels: labels are float(32|64), expected integers"):
+        load(pairs)

@@ -107,8 +107,8 @@ def test_streams_are_taken_as_they_are(tmp_path):
             "valid is 1.5, expected",
         ),
         (
-            lambda out: idarts.search(Sequence(), DataLoader(TensorDataset(*sums(8))), out=out),
-            "pass its dataset",
+            lambda out: idarts.search(Sequence(), DataLoader(TensorDataset(*sums(8)), collate_fn=list), out=out),
+            "with its own collate_fn cannot be resumed",
         ),
         (lambda out: idarts.search(Sequence(), sums(8)[0], out=out), "cannot be searched on"),
         (lambda out: idarts.search(Sequence(), iter([]), iter([]), out=out), "a stream of batches without __len__"),

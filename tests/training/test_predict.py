@@ -1,5 +1,6 @@
 """Prediction from real image files: the same pixels, the same normalisation, the same classes as by hand."""
 
+import csv
 import json
 import math
 
@@ -181,3 +182,65 @@ def test_the_command(idarts, folder, pictures, tmp_path):
     assert summary == "idarts: 1 of 2 images could not be read; the others were classified"
     lost = idarts("predict", tmp_path / "lost", rgb)
     assert (lost.returncode, lost.err.count("\n")) == (2, 1)
+
+
+def test_folders_and_patterns_stand_for_their_images(idarts, folder, pictures, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pictures" / "notes.txt").write_text("no image")
+    deeper = tmp_path / "pictures" / "more [1]"
+    deeper.mkdir()
+    Image.new("RGB", (9, 9)).save(deeper / "z.png")
+    in_folder = [json.loads(line)["file"] for line in idarts("predict", folder, "pictures", "--json").out.splitlines()]
+    assert in_folder == sorted([f"pictures/{file.name}" for file in pictures] + ["pictures/more [1]/z.png"])
+    matched = idarts("predict", folder, "pictures/r*.png", "pictures/**/z.png", "--json").out.splitlines()
+    assert [json.loads(line)["file"] for line in matched] == [
+        "pictures/rgb.png", "pictures/rgba.png", "pictures/more [1]/z.png",
+    ]  # fmt: skip
+    named = idarts("predict", folder, "pictures/more [1]/z.png")  # a name with a pattern's characters
+    assert named.returncode == 0
+    (tmp_path / "empty").mkdir()
+    for name, message in (("*.webp", "no image file matches *.webp"), ("empty", "the folder empty holds no images")):
+        done = idarts("predict", folder, name)
+        assert (done.returncode, done.err.count("\n"), done.out) == (2, 1, "")
+        assert message in done.err
+
+
+def test_tables_and_json_lines_are_written_whole(idarts, folder, pictures, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rgb = next(path for path in pictures if path.name == "rgb.png")
+    for name in ("=cmd()", "-x", "@a", "+1", 'with, "quotes"', "\x1b]0;evil\x07"):
+        (tmp_path / f"{name}.png").write_bytes(rgb.read_bytes())
+    (tmp_path / "bad.png").write_bytes(b"")
+    files = ["./bad.png", *sorted(p.name for p in tmp_path.glob("*.png") if p.name != "bad.png")]
+    asked = idarts("predict", folder, "--csv", "new/a.csv", "--jsonl", "new/a.jsonl", "--top", 2, "--", *files)
+    assert asked.returncode == 2
+    assert asked.err.startswith("idarts: bad.png cannot be read")
+    assert asked.out == "written: new/a.csv\nwritten: new/a.jsonl\n"
+    with (tmp_path / "new" / "a.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    lines = [json.loads(line) for line in (tmp_path / "new" / "a.jsonl").read_text().splitlines()]
+    assert len(rows) == len(lines) == len(files)
+    assert list(rows[0]) == ["file", "label", "probability", "label_2", "probability_2", "error"]
+    assert "cannot be read" in rows[0]["error"]
+    for row, line, name in zip(rows[1:], lines[1:], files[1:], strict=True):
+        assert not row["file"].startswith(("=", "+", "-", "@"))
+        assert row["file"].removeprefix("'") == line["file"] == name
+        assert row["label"] == line["classes"][0]["label"]
+        assert float(row["probability_2"]) == pytest.approx(line["classes"][1]["probability"], abs=1e-6)
+    assert {file.name for file in (tmp_path / "new").iterdir()} == {"a.csv", "a.jsonl"}
+    refused = idarts("predict", folder, rgb, "--csv", tmp_path / "new")
+    assert (refused.returncode, refused.err.count("\n")) == (2, 1)
+
+
+def test_no_name_speaks_to_the_terminal(idarts, folder, pictures, tmp_path):
+    rgb = next(path for path in pictures if path.name == "rgb.png")
+    names = [tmp_path / name for name in ("\x1b[2Jgone.png", "\udcffbytes.png", "\x9b31m.png")]
+    for file in names[:2]:
+        file.write_bytes(rgb.read_bytes())
+    names[2].write_bytes(b"damaged")
+    done = idarts("predict", folder, *names)
+    assert done.returncode == 2
+    assert not {"\x1b", "\x9b", "\udcff"} & set(done.out + done.err)
+    assert "\\x1b[2Jgone.png" in done.out
+    as_json = idarts("predict", folder, tmp_path / "\udcffbytes.png", "--json")
+    assert json.loads(as_json.out)["file"] == str(tmp_path / "\udcffbytes.png")

@@ -82,9 +82,10 @@ def _own_data(net: nn.Module, args: Namespace) -> ImageData:
 def _print(results: dict[str, Any]) -> None:
     console = Console(markup=False, highlight=False)
     data, classes = results["data"], results["classes"]
-    console.print(f"{data['images']:,} {data['part']} images of {printable(data['source'])}", style="bold")
+    title = f"{data['images']:,} {data['part']} images of {printable(data['source'])}"
+    console.print(title, style="bold", soft_wrap=True)
     if about := about_split(data):
-        console.print(about)
+        console.print(about, soft_wrap=True)
     accuracy, top5 = results["accuracy"], results["top5"]
     console.print(f"accuracy {percent(accuracy)} (95 % interval {interval(accuracy, data['images'])})", end="")
     console.print(f", top-5 {percent(top5)} ({interval(top5, data['images'])})" if len(classes) > 5 else "", end="")

@@ -75,7 +75,8 @@ class Split:
 
         numbers = {"mean": np.array(self.mean, np.float64), "std": np.array(self.std, np.float64)}
         parts = {name: getattr(self, name) for name in _PARTS}
-        return save({**parts, **numbers}, {"idarts": FORMAT, "kind": self.kind})
+        # A single note, because safetensors writes several in any order.
+        return save({**parts, **numbers}, {"idarts": f"{FORMAT} {self.kind}"})
 
 
 def read_split(file: Path) -> Split | None:
@@ -93,14 +94,15 @@ def read_split(file: Path) -> Split | None:
         content = file.read_bytes()
         arrays = load(content)
         note = load_json(content[8 : 8 + int.from_bytes(content[:8], "little")].decode())["__metadata__"]
-        if note["idarts"] != FORMAT or note["kind"] not in ("files", "pixels"):
+        form, _, kind = note["idarts"].partition(" ")
+        if form != FORMAT or kind not in ("files", "pixels"):
             raise InputError(f"format {note['idarts']!r}, expected {FORMAT!r}")
-        parts = [arrays[name] for name in _PARTS]
-        if any(part.dtype != np.int64 or part.ndim != 1 for part in parts):
+        parts: dict[str, Any] = {name: arrays[name] for name in _PARTS}
+        if any(part.dtype != np.int64 or part.ndim != 1 for part in parts.values()):
             raise InputError("parts that are not lists of digests")
         mean, std = (tuple(map(float, arrays[name])) for name in ("mean", "std"))
-        return Split(note["kind"], *parts, mean, std)
-    except (SafetensorError, OSError, InputError, KeyError, TypeError, UnicodeDecodeError) as error:
+        return Split(kind, **parts, mean=mean, std=std)
+    except (SafetensorError, OSError, InputError, AttributeError, KeyError, TypeError, UnicodeDecodeError) as error:
         raise InputError(f"{file} is damaged ({error}); without it, test images cannot be told from others") from None
 
 
