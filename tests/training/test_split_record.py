@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from idarts import InputError, evaluate, load, train
+from idarts import InputError, evaluate, export, load, train
 from idarts.data import load as load_data
 from idarts.data import read_split
 from idarts.data.content import digests, used
@@ -183,6 +183,22 @@ def test_data_from_python_has_no_address(tmp_path, idarts):
     asked = idarts("evaluate", tmp_path / "run")
     assert (asked.returncode, asked.err.count("\n")) == (2, 1)
     assert "was trained on data from Python; give --data" in asked.err
+
+
+def test_an_exported_network_keeps_its_record(pets, tmp_path):
+    train("nas-bench-201:0", f"folder:{pets}", out=tmp_path / "run", **SIZES)
+    export(load(tmp_path / "run"), tmp_path / "exported")
+    found = evaluate(load(tmp_path / "exported"), load_data(f"folder:{pets}", image=32))
+    assert (found["data"]["images"], found["data"]["left_out"]) == (20, 80)
+
+
+def test_images_that_do_not_fit_in_memory_are_known_too(pets, tmp_path):
+    lazy = load_data(f"folder:{pets}", memory=1000)
+    assert not hasattr(lazy.train, "images")
+    train("nas-bench-201:0", lazy, out=tmp_path / "run", **SIZES)
+    found = evaluate(load(tmp_path / "run"), load_data(f"folder:{pets}", memory=1000, seed=4))
+    assert (found["data"]["images"], found["data"]["left_out"]) == (20, 80)
+    assert {one["file"] for one in found["mistakes"]} <= {file.name for file in lazy.test.files}
 
 
 def test_a_record_of_files_cannot_be_compared_with_arrays(pets, tmp_path):

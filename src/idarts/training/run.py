@@ -143,7 +143,8 @@ def _train(
 
     def prepare() -> Job:
         torch.manual_seed(settings.seed)
-        given = source if isinstance(source, ImageData) else load(source, settings.data_root, image=settings.image)
+        named = settings.data if isinstance(source, str) else source
+        given = named if isinstance(named, ImageData) else load(named, settings.data_root, image=settings.image)
         recorded = read_split(path / SPLIT) if options.get("resume") or restarted() else None
         data, split = divided(given, settings, recorded or before, recorded)
         trained = subject(what, data, settings)
