@@ -14,7 +14,6 @@ from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, top_k_ac
 
 from idarts import InputError
 from idarts.data import load as load_data
-from idarts.data.pictures import thumbnails
 from idarts.engine.intervals import wilson
 from idarts.pages.evaluation import page
 from idarts.training import card_for, data_for, evaluate, load, save
@@ -180,27 +179,9 @@ def test_a_faultless_network_has_no_mistakes_to_show(facts):
     assert "No mistakes." in page(found, "model")
 
 
-def test_mistakes_are_shown_as_bounded_thumbnails(idarts, digits_folder):
-    asked = idarts("evaluate", digits_folder, "--data", "digits")
-    assert asked.returncode == 0
-    found = json.loads((digits_folder / "evaluation.json").read_text())
-    html = (digits_folder / "evaluation.html").read_text()
-    assert "<title>digits · nas-bench-201 evaluated</title>" in html
-    assert html.count('<li><img src="data:image/png;base64,') == len(found["mistakes"]) == 24
-    assert "Content-Security-Policy" in html
-    shares = [one["confidence"] for one in found["mistakes"]]
-    assert shares == sorted(shares, reverse=True)
-    test = load_data("digits").test
-    pictures = re.findall(r'<li><img src="data:image/png;base64,([^"]+)"', html)
-    for one, encoded in zip(found["mistakes"], pictures, strict=True):
-        pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(encoded))))[..., 0]
-        assert np.array_equal(pixels, test.images[one["image"], 0])
-        assert one["label"] == str(int(test.labels[one["image"]])) != one["predicted"]
-
-
-def test_a_thumbnail_of_a_large_picture_is_small():
-    large = load_data((np.random.default_rng(0).integers(0, 256, (4, 300, 200, 3), dtype=np.uint8), [0, 1, 0, 1]))
-    assert [picture.shape for picture in thumbnails(large.train, [0])] == [(64, 43, 4)]
+def test_the_page_is_named_after_the_data_and_not_after_its_folders(facts):
+    html = page(facts(3), "model")
+    assert "<title>deep · choice evaluated</title>" in html
 
 
 def test_every_accuracy_has_its_interval(idarts, digits_folder):

@@ -198,7 +198,6 @@ def test_images_that_do_not_fit_in_memory_are_known_too(pets, tmp_path):
     train("nas-bench-201:0", lazy, out=tmp_path / "run", **SIZES)
     found = evaluate(load(tmp_path / "run"), load_data(f"folder:{pets}", memory=1000, seed=4))
     assert (found["data"]["images"], found["data"]["left_out"]) == (20, 80)
-    assert {one["file"] for one in found["mistakes"]} <= {file.name for file in lazy.test.files}
 
 
 def test_a_record_of_files_cannot_be_compared_with_arrays(pets, tmp_path):

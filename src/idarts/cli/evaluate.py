@@ -13,16 +13,16 @@ from torch import nn
 from idarts.cli.parser import Parser, add_option, one_of
 from idarts.cli.printing import printable
 from idarts.data import ImageData, load_typed
-from idarts.data.pictures import thumbnails
 from idarts.engine.device import device_named
 from idarts.engine.folder import EVALUATION, EVALUATION_PAGE, is_run, read_config
 from idarts.errors import InputError
 from idarts.files import write_whole
-from idarts.pages.evaluation import about_split, interval, page
-from idarts.pages.numbers import number, percent
-from idarts.training import data_for, load
+from idarts.pages.evaluation import about_split, page
+from idarts.pages.numbers import MISSING, interval, number, percent
+from idarts.training import data_for, find_model, load
 from idarts.training.card import card_of
-from idarts.training.evaluation import PARTS, confusions, examine
+from idarts.training.choosing import PARTS
+from idarts.training.evaluation import confusions, examine
 
 _MATRIX = 12  # classes up to which the confusion matrix fits a terminal
 _HEAD = 4  # letters of a class that fit above its column; longer ones are numbered
@@ -48,11 +48,13 @@ def run(args: Namespace) -> None:
     if args.data:
         load_typed(args.data)
     net = load(args.run, device=device_named(args.device))
-    data = data_for(card_of(net), args.data, args.data_root)
+    data = data_for(card_of(net), args.data, args.data_root) if args.data else _own_data(net, args)
     results, mistakes = examine(net, data, args.part, batch=args.batch)
     out = Path(args.out or args.run)
-    if not out.is_dir():
-        raise InputError(f"{out} is not a folder; create it, or leave out --out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out} is not a folder that can be written to: {error.strerror}") from None
     text, html = json.dumps(results, indent=1, ensure_ascii=False), page(results, args.run, mistakes)
     write_whole(out / EVALUATION, f"{text}\n".encode())
     write_whole(out / EVALUATION_PAGE, html.encode())
@@ -109,7 +111,7 @@ def _class_table(classes: list[dict[str, Any]]) -> Table:
             printable(one["label"]),
             f"{one['images']:,}",
             percent(one["recall"]),
-            interval(one["recall"], one["images"]),
+            interval(one["recall"], one["images"]) or MISSING,
             percent(one["precision"]),
             percent(one["f1"]),
         )

@@ -1,16 +1,13 @@
 """Single images of any kind as uint8 RGB of one size, with Pillow."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from idarts.data.arrays import resize
-from idarts.data.record import Images, Part
 from idarts.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,29 +63,6 @@ def to_tensor(picture: "Image", size: int | None) -> Tensor:
     # The order in memory stays height, width, channel.
     rgb = torch.from_numpy(np.array(_rgb(picture), dtype=np.uint8)).permute(2, 0, 1)
     return rgb if size is None else resize(rgb[None], size)[0]
-
-
-def thumbnails(part: Part, places: Sequence[int], side: int = 64) -> list[NDArray[np.uint8]]:
-    """Some images of a part as RGBA (H, W, 4), no larger than `side`; images of other than 1 or 3 channels as grey.
-
-    >>> from idarts.data import load
-    >>> [picture.shape for picture in thumbnails(load("digits").test, [3, 5])]
-    [(8, 8, 4), (8, 8, 4)]
-    """
-    return [
-        _thumbnail(part.images[place] if isinstance(part, Images) else part.dataset[place], side) for place in places
-    ]
-
-
-def _thumbnail(image: Tensor, side: int) -> NDArray[np.uint8]:
-    channels, height, width = image.shape
-    if max(height, width) > side:
-        scale = side / max(height, width)
-        image = resize(image[None], max(round(height * scale), 1), max(round(width * scale), 1))[0]
-    rgb = image if channels == 3 else image.float().mean(0).round().to(torch.uint8).expand(3, -1, -1)
-    opaque = torch.full_like(rgb[:1], 255)
-    pixels: NDArray[np.uint8] = torch.cat([rgb, opaque]).permute(1, 2, 0).contiguous().numpy()
-    return pixels
 
 
 def _rgb(picture: "Image") -> "Image":

@@ -5,7 +5,7 @@ import math
 CONFIDENCE = 1.959963984540054  # standard deviations: 95 %
 
 
-def wilson(right: int, total: int, deviations: float = CONFIDENCE) -> tuple[float, float]:
+def wilson(right: float, total: float, deviations: float = CONFIDENCE) -> tuple[float, float]:
     """Wilson's interval for a share: with 95 % confidence the true accuracy lies in it (Wilson, 1927).
 
     Unlike mean ± deviation it is sensible for few images and at 0 and 100 %.

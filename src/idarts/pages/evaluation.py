@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from idarts.arch import from_data
 from idarts.data import short_name
-from idarts.engine.intervals import wilson
 from idarts.pages.cell import shown
 from idarts.pages.chart import WIDTH, Scale, frame
 from idarts.pages.images import data_url, shaded, thumbnail
@@ -32,8 +31,7 @@ def page(evaluation: Mapping[str, Any], model: str, mistakes: Sequence[Mistake] 
         "evaluation.html.j2",
         space=architecture.space,
         data=short_name(data["source"]),
-        source=data["source"],
-        left_out=about_split(data),
+        about_split=about_split(data),
         part=data["part"],
         images=f"{data['images']:,}",
         tiles=list(_tiles(evaluation)),
@@ -57,18 +55,6 @@ def page(evaluation: Mapping[str, Any], model: str, mistakes: Sequence[Mistake] 
     )
 
 
-def interval(share: float | None, count: int) -> str:
-    """Wilson's 95 % interval of a share of `count` images.
-
-    >>> interval(0.9, 10), interval(None, 0)
-    ('59.6–98.2 %', '–')
-    """
-    if share is None:
-        return MISSING
-    low, high = wilson(round(share * count), count)
-    return f"{100 * low:.1f}–{100 * high:.1f} %"
-
-
 def about_split(data: Mapping[str, Any]) -> str:
     """One sentence on the images that the network was trained on.
 
@@ -80,14 +66,6 @@ def about_split(data: Mapping[str, Any]) -> str:
     if data.get("trained_on") is not None:
         return f"{data['trained_on']:,} of these {data['images']:,} images were also used in its training."
     return ""
-
-
-def _thumbnails(
-    mistakes: Sequence[Mapping[str, Any]], pictures: Sequence[NDArray[np.uint8]]
-) -> Iterator[tuple[str, str, str, str, str]]:
-    """Picture, true class, predicted class, confidence and file name of each mistake that has a picture."""
-    for one, pixels in zip(mistakes, pictures, strict=False):
-        yield data_url(pixels), one["label"], one["predicted"], percent(one["confidence"]), one.get("file") or ""
 
 
 def _tiles(evaluation: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from idarts.engine.intervals import wilson
+
 MISSING = "–"
 
 
@@ -34,9 +36,8 @@ def interval(share: float | None, count: float | None) -> str:
     """
     if share is None or not count or math.isnan(count) or not 0 <= share <= 1:
         return ""
-    z2 = 1.959964**2 / count
-    middle, half = (share + z2 / 2) / (1 + z2), math.sqrt(z2 * (share * (1 - share) + z2 / 4)) / (1 + z2)
-    return f"{100 * (middle - half):.1f}–{100 * (middle + half):.1f} %"
+    low, high = wilson(share * count, count)
+    return f"{100 * low:.1f}–{100 * high:.1f} %"
 
 
 def with_interval(share: float | None, count: float | None) -> str:

@@ -19,10 +19,9 @@ from idarts.engine.intervals import wilson
 from idarts.engine.ranks import all_sum
 from idarts.errors import InputError
 from idarts.training.card import Card, card_of
-from idarts.training.choosing import Chosen, choose
+from idarts.training.choosing import choose
 from idarts.training.metrics import BINS, calibration, class_scores, confusion, top_accuracy
 
-PARTS = ("test", "valid", "train")
 MISTAKES = 24  # images that `examine` keeps
 
 
@@ -114,8 +113,8 @@ def examine(
     >>> len(mistakes), mistakes[0].image.shape, mistakes[0].predicted
     (24, torch.Size([1, 8, 8]), '0')
     """
-    card = card_of(net)
-    logits, labels, mistakes = _outputs(net, _part(data, part), card, batch)
+    card, chosen = card_of(net), choose(net, data, part)
+    logits, labels, mistakes = _outputs(net, chosen.images, card, batch)
     if logits.shape[1] != len(card.labels):
         raise InputError(f"the network has {logits.shape[1]} outputs for {len(card.labels)} labels")
     probabilities = torch.softmax(logits, dim=1)
@@ -139,7 +138,6 @@ def examine(
         "calibration": {"error": error, "bins": [asdict(one) for one in filled]},
         "classes": [asdict(score) for score in class_scores(matrix, card.labels)],
         "confusion": matrix.tolist(),
-        "mistakes": _mistakes(chosen.images, labels, probabilities, card),
         "versions": {"idarts": __version__, "python": platform.python_version(), "torch": torch.__version__},
     }
     return results, mistakes
@@ -160,25 +158,6 @@ def confusions(evaluation: Mapping[str, Any], most: int = 10) -> list[tuple[str,
         if count and column != row
     ]
     return sorted(wrong, key=lambda mistake: (-mistake[2], -mistake[3]))[:most]
-
-
-def _mistakes(images: Part, labels: Tensor, probabilities: Tensor, card: Card) -> list[dict[str, Any]]:
-    """The mistakes that the network was surest of. `image` is the place in the part: a page can show its pixels."""
-    if len(images) != len(labels):  # some files could not be read, so places are not known
-        return []
-    confidence, predicted = probabilities.max(dim=1)
-    wrong = (predicted != labels).nonzero()[:, 0]
-    surest = wrong[confidence[wrong].argsort(descending=True, stable=True)][:MISTAKES]
-    return [
-        {
-            "image": place,
-            "file": None if images.files is None else images.files[place].name,
-            "label": card.labels[int(labels[place])],
-            "predicted": card.labels[int(predicted[place])],
-            "confidence": float(confidence[place]),
-        }
-        for place in surest.tolist()
-    ]
 
 
 @torch.no_grad()
