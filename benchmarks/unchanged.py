@@ -1,8 +1,8 @@
 """Hashes of α, architecture and weights after some commands, to see that a change of the code changed no result.
 
 `python benchmarks/unchanged.py` prints them for this source tree, `--source PATH` for another one, `--only NAME …` for
-some commands. Only tensors and architectures are hashed, not files: files hold versions and times. CIFAR-10 has to be in
-`IDARTS_DATA`. A source tree of version 0.1.0 also needs jsonargparse.
+some commands. Only tensors and architectures are hashed, not files: files hold versions and times. The data are the
+digits, and CIFAR-10 in `IDARTS_DATA`. A source tree of version 0.1.0 also needs jsonargparse.
 """
 
 import argparse

@@ -17,7 +17,6 @@ from idarts.training.run import run_name
 from idarts.training.settings import TrainConfig
 
 
-
 def upgrade(data: dict[str, Any]) -> dict[str, Any]:
     """Settings as 0.1.0 printed them, in today's names; today's settings stay as they are.
 
