@@ -50,8 +50,8 @@ def without(entry, *keys):
 
 
 def log(path):
-    """The rounds without the time they took, and without what depends on tables that are not here."""
-    return [without(entry, "seconds", "table_accuracy") for entry in read_rounds(path)]
+    """The rounds without their time, what depends on tables that are not here, and what 0.1.0 did not know."""
+    return [without(entry, "seconds", "table_accuracy", "stage") for entry in read_rounds(path)]
 
 
 @pytest.mark.parametrize("name", FINISHED, ids=str)
@@ -63,6 +63,27 @@ def test_finished_runs_are_read_and_reported(name, tmp_path):
     assert run.architecture().space == "nas-bench-201"
     page = write_report(FIXTURES / name, tmp_path / "report.html").read_text()
     assert run.result["config"]["data"] in page
+
+
+@pytest.mark.parametrize(
+    ("command", "typed"),
+    [
+        ("search", ["--preset", "smoke", "--method", "enas"]),
+        ("train", ["DARTS_V2", "--data", "digits", "--preset", "cpu"]),
+    ],
+)
+def test_printed_settings_are_read(command, typed, capsys):
+    printed = []
+    for arguments in (typed, ["--config", str(FIXTURES / f"{command}-settings.yaml")]):
+        assert main([command, *arguments, "--print-config"]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+
+
+def test_a_folder_in_a_file_of_settings_is_refused(tmp_path, capsys):
+    (tmp_path / "settings.yaml").write_text("out: elsewhere\nresume: false\n")
+    assert main(["search", "--config", str(tmp_path / "settings.yaml"), "--print-config"]) == 2
+    assert "out is not read from a file; remove it, and type --out" in capsys.readouterr().err
 
 
 def test_a_stopped_training_resumes_to_the_same_bits(copy):

@@ -15,6 +15,7 @@ import idarts
 from idarts.arch import SPACES
 from idarts.cli import main
 from idarts.data import SOURCES, load
+from idarts.experiments import EXPERIMENTS, Request, run_experiment
 from idarts.hypergrad import SOLVERS
 from idarts.pages import write_report
 from idarts.searching import RELAXATIONS, RULES, SCHEDULES, SELECTIONS, STRATEGIES
@@ -68,13 +69,13 @@ def result_of(out):
     return {name: result[name] for name in ("architecture", "alpha", "argmax", "gradient_evaluations", "table")}
 
 
-def kill_after(out, rounds, *arguments):
-    """Start a search in a process of its own, and kill it once some rounds are logged."""
+def kill_after(rounds, run, *arguments):
+    """Start a command in a process of its own, and kill it once the search in the folder `run` has logged rounds."""
     paths = os.pathsep.join([str(PARTS), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "idarts", "search", *SMALL, *arguments, "--out", str(out)]
+    command = [sys.executable, "-m", "idarts", *arguments]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    log = out / "metrics.jsonl"
+    log = run / "metrics.jsonl"
     while process.poll() is None and (not log.exists() or log.read_text().count("\n") < rounds):
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
@@ -88,7 +89,7 @@ def test_by_name_killed_and_resumed(kind, tmp_path, capsys, as_if_new):
     typed = [option, reference, "--rounds", "14"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert main(["search", *SMALL, *typed, "--out", str(whole)]) == 0
-    kill_after(killed, 5, *typed)
+    kill_after(5, killed, "search", *SMALL, *typed, "--out", str(killed))
     assert not (killed / "result.json").exists()
     as_if_new(registry)
     capsys.readouterr()
@@ -137,6 +138,26 @@ def test_a_space_a_table_and_a_source_by_object(tmp_path):
     assert net.net(images.images[:2].float()).shape == (2, 2)
     shown = idarts.search("nas-bench-201", images, out=tmp_path / "table", table=table, depth=1, **size)
     assert shown.rounds[-1]["table_accuracy"] == table.accuracy(shown.architecture)
+
+
+def test_an_experiment_by_name_is_killed_and_continued_by_object(tmp_path, capsys):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    typed = ["reproduce", "own_experiment:rates", "--preset", "smoke", "--seeds", "1"]
+    kill_after(5, killed / "runs" / "fast-1", *typed, "--out", str(killed))
+    assert not (killed / "runs" / "fast-1" / "result.json").exists()
+    rates, lines = object_of("own_experiment:rates"), []
+    page = run_experiment(rates, Request(killed, "smoke", (1,)), tell=lines.append)
+    assert lines[0] == "1 of 2 jobs are done already"
+    assert "Entropy of α" in page.read_text()
+    assert main([*typed, "--out", str(whole)]) == 0
+    for run in ("runs/slow-1", "runs/fast-1"):
+        assert result_of(killed / run) == result_of(whole / run)
+        assert log_of(killed / run) == log_of(whole / run)
+    assert main(["report", str(killed / "runs" / "fast-1")]) == 0
+    capsys.readouterr()
+    assert main(["compare", str(killed / "runs"), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out.splitlines()[-1])["groups"]) == 2
+    assert "own_experiment:rates" in EXPERIMENTS
 
 
 def test_the_second_stage_keeps_three_options_and_selects_among_them(tmp_path):

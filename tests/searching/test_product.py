@@ -1,6 +1,7 @@
 """Every relaxation × estimator × selection runs a round on a tiny supernet, or is refused with a reason."""
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -12,7 +13,7 @@ from idarts.data import Batches, load
 from idarts.hypergrad import SOLVERS
 from idarts.searching import RELAXATIONS, SELECTIONS, Task, config
 from idarts.searching.streams import TensorBatches
-from idarts.spaces import ChoiceSupernet, space
+from idarts.spaces import ChoiceSupernet, network, space
 
 # What has to be refused, and the words that say why. Everything else has to run.
 REFUSED = {
@@ -70,23 +71,33 @@ def test_every_point_runs_or_says_why_not(relaxation, method):
         assert set(search.select().choices) == {"one"}
 
 
-@pytest.mark.parametrize("selection", ["argmax", "best-of", "perturbation"])
-def test_partial_channels_run_where_they_are_built_in(selection):
+@pytest.mark.parametrize("method", SOLVERS)
+def test_partial_channels_run_where_they_are_built_in(method):
+    """The cells of the product that a model of Choices cannot have: one round, and every selection after it."""
     chosen = space("nas-bench-201")
+    skeleton = chosen.skeleton.changed(depth=1, channels=8, classes=10, image=8)
     relaxation = RELAXATIONS["partial-channels"](share=2)
-    net = chosen.supernet(chosen.skeleton.changed(depth=1, channels=4), in_channels=1, relaxation=relaxation)
-    train = Batches(load("digits").train, 8)
+    net = chosen.supernet(skeleton, in_channels=1, relaxation=relaxation)
     settings = config(
         rounds=1,
         inner_steps=1,
         relaxation="partial-channels",
         relaxation_options={"share": 2},
-        hypergradient={"step": 0.01},
-        selection={"rule": selection, "samples": 2, "batches": 1},
+        hypergradient={"step": 0.01, "damping": 0.1, **OPTIONS.get(method, {}), "method": method},
+        selection={"samples": 2, "batches": 1, "steps": 1},
     )
-    search = Task(net, train, Batches(load("digits").test, 8), settings).search()
+    streams = [Batches(part, 8) for part in (load("digits").train, load("digits").test)]
+    task = Task(net, *streams, settings, network=lambda cell: network(cell, skeleton, in_channels=1))
+    search = task.search()
+    if method == "exact":
+        with pytest.raises(InputError, match="too large for"):
+            next(search.rounds())
+        return
     assert [math.isfinite(one.valid_loss) for one in search.rounds()] == [True]
-    assert search.select().space == "nas-bench-201"
+    for rule in SELECTIONS:
+        search.selection = replace(search.selection, rule=rule)
+        assert search.select().space == "nas-bench-201"
+        assert bool(search.tried) == (rule == "trials")
 
 
 def test_the_product_is_not_empty():

@@ -17,6 +17,7 @@ from idarts.errors import InputError, nearest, require_known
 
 Record = TypeVar("Record")
 Layer = Mapping[str, Any]
+_TYPED = ("out", "resume", "overwrite")  # not settings; `--print-config` of 0.1.0 wrote them, too
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,10 @@ def _checked(file: Path, data: dict[str, Any], settings: RunSettings[Any]) -> La
         for name, value in dotted(settings.upgrade(data)).items():
             if name in groups:
                 raise InputError(f"{name} is {value!r}, expected a group of settings such as {name}: {{rate: 0.01}}")
+            if name in _TYPED:
+                if value:
+                    raise InputError(f"{name} is not read from a file; remove it, and type --{name}")
+                continue
             if name == "preset":
                 require_known("preset", value, settings.presets)
             elif name not in options:

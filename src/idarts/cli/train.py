@@ -3,6 +3,7 @@
 import shlex
 from argparse import SUPPRESS, Namespace
 from pathlib import Path
+from typing import Any
 
 from idarts.arch.forms import described_forms
 from idarts.cli.parser import Parser
@@ -16,7 +17,20 @@ from idarts.training.run import run as run_training
 from idarts.training.run import run_name
 from idarts.training.settings import TrainConfig
 
-SETTINGS = RunSettings(TrainConfig(), PRESETS, loaders={"data": load_typed})
+
+def upgrade(data: dict[str, Any]) -> dict[str, Any]:
+    """Settings as 0.1.0 printed them, in today's names; today's settings stay as they are.
+
+    >>> upgrade({"arch": "DARTS_V2", "architecture": "", "epochs": 3})
+    {'epochs': 3, 'architecture': 'DARTS_V2'}
+    """
+    if "arch" not in data:
+        return data
+    others = {name: value for name, value in data.items() if name not in ("arch", "architecture")}
+    return {**others, "architecture": data["arch"] or data.get("architecture", "")}
+
+
+SETTINGS = RunSettings(TrainConfig(), PRESETS, upgrade=upgrade, loaders={"data": load_typed})
 
 
 def add_arguments(parser: Parser) -> None:

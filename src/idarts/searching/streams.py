@@ -150,8 +150,8 @@ class Piece:
         return x[here], y[here]
 
     def state_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.stream.state_dict()
-        return found
+        state: dict[str, Any] = self.stream.state_dict()
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.stream.load_state_dict(state)
