@@ -2,7 +2,8 @@
 
 import json
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -10,7 +11,7 @@ from rich.table import Table as Grid
 
 from idarts.arch.forms import described_forms
 from idarts.cli.parser import Parser, add_action
-from idarts.tables import TABLES, import_table, importable_files, load_typed, row_table, table
+from idarts.tables import TABLES, fit_table, import_table, importable_files, load_typed, row_table, table
 
 _LABELS = {
     "valid": "valid accuracy, %",
@@ -38,13 +39,16 @@ def add_arguments(parser: Parser) -> None:
     best = add_action(actions, "best", "List the best cells", _best)
     _add_benchmark(best)
     best.add_argument("--dataset", default="cifar10", help="cifar10, cifar100 or imagenet16")
-    best.add_argument("--split", default="test", help="valid or test")
+    best.add_argument("--split", help="valid or test (default: the table's own)")
     best.add_argument("--top", type=int, default=1, metavar="N", help="number of cells")
     best.add_argument("--json", action="store_true", help="print a JSON list")
     rank = add_action(actions, "rank", "Show the rank of a cell among all", _rank)
     _add_benchmark(rank)
     _add_cell(rank)
     rank.add_argument("--json", action="store_true", help="print JSON")
+    fitting = add_action(actions, "fit", "Fit the model that answers for cells without a row", _fit)
+    _add_benchmark(fitting)
+    fitting.add_argument("--json", action="store_true", help="print JSON")
     importing = add_action(actions, "import", "Make a table from a benchmark's official file", _import)
     importing.add_argument("file", metavar="FILE", help=importable_files())
     importing.add_argument("--tables", metavar="DIR", help="folder to write to instead of the user's cache")
@@ -97,9 +101,10 @@ def _best(args: Namespace) -> None:
         print(json.dumps(answers))
         return
     console = _console()
-    console.print(f"{args.benchmark}: best by {args.split} accuracy on {args.dataset}", style="bold")
+    split = args.split or benchmark.split
+    console.print(f"{args.benchmark}: best by {split} accuracy on {args.dataset}", style="bold")
     for place, answer in enumerate(answers, start=1):
-        accuracy = answer.get(args.dataset, answer)[args.split]
+        accuracy = answer.get(args.dataset, answer)[split]
         console.print(f"{place:>3}  {accuracy:.3f} %  {_name(answer)}")
 
 
@@ -119,15 +124,32 @@ def _rank(args: Namespace) -> None:
     console.print(_grid({name: {f"by {split}": _of(rank) for split, rank in by.items()} for name, by in ranks.items()}))
 
 
-def _import(args: Namespace) -> None:
+def _fit(args: Namespace) -> None:
+    with _progress(f"fitting {args.benchmark}") as progress:
+        written, figures = fit_table(args.benchmark, args.tables, progress)
+    if args.json:
+        print(json.dumps({"file": str(written), **figures}))
+        return
+    print(written)
+    print(
+        f"five folds of {figures['cells']:,} cells: Spearman's correlation {figures['spearman']:.3f}, mean error "
+        f"{figures['mean_error']:.3f} %, within two deviations {100 * figures['within_two_deviations']:.1f} %"
+    )
+
+
+@contextmanager
+def _progress(text: str) -> Iterator[Callable[[int, int], None]]:
     from rich.progress import Progress  # noqa: PLC0415 (slow to import, and only used here)
 
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task(f"reading {args.file}", total=None)
-        written = import_table(
-            args.file, args.tables, lambda done, total: bar.update(task, completed=done, total=total)
-        )
+        task = bar.add_task(text, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _import(args: Namespace) -> None:
+    with _progress(f"reading {args.file}") as progress:
+        written = import_table(args.file, args.tables, progress)
     print(written)
     used = TABLES[written.stem].locate(args.tables)
     if used != written:
@@ -160,7 +182,7 @@ def _shown(value: Any) -> str:
 def _name(answer: Mapping[str, Any]) -> str:
     if "hash" in answer:
         return f"{answer['hash']}  {answer['params']:,} parameters"
-    return f"{answer['index']:>5}  {answer['architecture']}"
+    return f"{answer['index']:>5}  {answer['architecture']}" if "index" in answer else str(answer["architecture"])
 
 
 def _of(rank: Mapping[str, int]) -> str:

@@ -75,7 +75,7 @@ def _search_rows(latest: Round, work: Work, width: int) -> Iterator[tuple[str, R
     yield "cell", cell
     table = work.task.table if hasattr(work, "task") else None
     if table:
-        yield "table", f"{table.accuracy(architecture):.2f} % test accuracy of this cell, trained in full"
+        yield "table", f"{table.accuracy(architecture):.2f} % {table.split} accuracy of this cell, by {table.benchmark}"
 
 
 def _losses(latest: Round) -> Text:

@@ -3,7 +3,7 @@
 >>> from idarts.tables import TABLES, find
 >>> "nas-bench-201" in TABLES
 True
->>> find("darts") is None  # no table covers that space
+>>> find("choice") is None  # no table covers that space
 True
 
 One table is one module or folder here, which adds itself to `TABLES` under the names of the spaces that it covers.
@@ -16,6 +16,7 @@ from idarts.tables.registry import (
     Progress,
     benchmarks,
     find,
+    fit_table,
     import_table,
     importable_files,
     load_typed,
@@ -33,6 +34,7 @@ __all__ = [
     "Table",
     "benchmarks",
     "find",
+    "fit_table",
     "import_table",
     "importable_files",
     "load_typed",

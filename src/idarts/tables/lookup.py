@@ -40,13 +40,15 @@ class Table(ABC):
     """
 
     benchmark: str = ""  # the name under which it was opened
+    split: str = "test"  # whose accuracy is meant unless another is named
 
     @abstractmethod
     def query(self, architecture: Any) -> dict[str, Any]:
         """The accuracies of an architecture after full training: what `idarts table query --json` prints."""
 
-    def accuracy(self, architecture: Any, dataset: str = "cifar10", split: str = "test") -> float:
+    def accuracy(self, architecture: Any, dataset: str = "cifar10", split: str | None = None) -> float:
         """One accuracy in percent."""
+        split = split or self.split
         answer = self.query(architecture)
         group = answer.get(dataset, answer)
         value = group.get(split) if isinstance(group, Mapping) else None
@@ -83,14 +85,14 @@ class RowTable(Table):
     def splits(self) -> dict[str, tuple[str, ...]]:
         """The splits with an accuracy, by data set."""
 
-    def accuracy(self, architecture: Any, dataset: str = "cifar10", split: str = "test") -> float:
+    def accuracy(self, architecture: Any, dataset: str = "cifar10", split: str | None = None) -> float:
         return float(f"{self._scale * self._value(architecture, dataset, split):.7g}")
 
-    def best(self, dataset: str = "cifar10", split: str = "test") -> dict[str, Any]:
+    def best(self, dataset: str = "cifar10", split: str | None = None) -> dict[str, Any]:
         """The answer of `query` for the best architecture."""
         return self.top(1, dataset, split)[0]
 
-    def top(self, number: int, dataset: str = "cifar10", split: str = "test") -> list[dict[str, Any]]:
+    def top(self, number: int, dataset: str = "cifar10", split: str | None = None) -> list[dict[str, Any]]:
         """The answers of `query` for the best architectures, best first."""
         if number < 1:
             raise InputError(f"top is {number}, expected at least 1")
@@ -98,7 +100,7 @@ class RowTable(Table):
         known = (row for row in self._rows() if not isnan(values[row]))
         return [self._answer(row) for row in heapq.nlargest(number, known, key=values.__getitem__)]
 
-    def rank(self, architecture: Any, dataset: str = "cifar10", split: str = "test") -> Rank:
+    def rank(self, architecture: Any, dataset: str = "cifar10", split: str | None = None) -> Rank:
         """The place of an architecture among all rows."""
         value = self._value(architecture, dataset, split)
         values = self._values(dataset, split)
@@ -124,13 +126,15 @@ class RowTable(Table):
     def _column(self, dataset: str, split: str) -> str:
         """The name of the column with an accuracy."""
 
-    def _value(self, architecture: Any, dataset: str, split: str) -> float:
+    def _value(self, architecture: Any, dataset: str, split: str | None) -> float:
+        split = split or self.split
         values, row = self._values(dataset, split), self.row(architecture)
         if isnan(values[row]):
             raise InputError(f"the table {self.columns.file} has no {split} accuracy on {dataset} for row {row}")
         return values[row]
 
-    def _values(self, dataset: str, split: str) -> "array[float]":
+    def _values(self, dataset: str, split: str | None) -> "array[float]":
+        split = split or self.split
         splits = self.splits
         if dataset not in splits:
             raise InputError(f"{self.benchmark} has no data set {dataset!r}, expected {' or '.join(splits)}")

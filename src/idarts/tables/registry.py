@@ -34,6 +34,10 @@ class Benchmark(ABC):
         self.open(self.name).check()
         return self.locate()
 
+    def fit(self, folder: Folder = None, progress: Progress | None = None) -> tuple[Path, dict[str, float]]:
+        """Fit the model that answers for architectures without a row; its file, and its error on held-out rows."""
+        raise InputError(f"{self.name} has a row for every architecture, so it needs no fitted model")
+
     def import_file(self, file: Path, folder: Folder, progress: Progress | None) -> Path | None:
         """Make the table from an official file and return its path; None if the file is not one of this table's."""
         return None
@@ -68,7 +72,7 @@ def find(space: str, tables: Any = None) -> Table | None:
     `tables` is a folder, which must exist and hold the table of a space that has one; or a user's own table: an object
     with `query`, or the name of one in `TABLES`, such as `package.module:name`.
 
-    >>> find("darts") is None
+    >>> find("choice") is None
     True
     """
     if hasattr(tables, "query"):
@@ -81,11 +85,11 @@ def find(space: str, tables: Any = None) -> Table | None:
         return None
     try:
         opened = table(space, tables)
+        opened.check()
     except NoTableError:
         if tables is not None:
             raise
         return None
-    opened.check()
     return opened
 
 
@@ -96,6 +100,19 @@ def load_typed(text: str) -> None:
     """
     if ":" in text and not Path(text).is_dir():
         TABLES.load(text)
+
+
+def fit_table(name: str, folder: Folder = None, progress: Progress | None = None) -> tuple[Path, dict[str, float]]:
+    """Fit the model with which a table answers for architectures that it has no row for, and write it to the cache.
+
+    >>> fit_table("nas-bench-201")
+    Traceback (most recent call last):
+    idarts.errors.InputError: nas-bench-201 has a row for every architecture, so it needs no fitted model
+    """
+    entry = TABLES[name]
+    if not isinstance(entry, Benchmark):
+        raise InputError(f"{name} is your own table; only tables of this package have a model to fit")
+    return entry.fit(folder, progress)
 
 
 def import_table(file: "str | os.PathLike[str]", folder: Folder = None, progress: Progress | None = None) -> Path:
@@ -131,7 +148,7 @@ def benchmarks() -> list[Benchmark]:
     """The tables of the package, each once, by name.
 
     >>> [benchmark.name for benchmark in benchmarks()]
-    ['nas-bench-101', 'nas-bench-201']
+    ['nas-bench-101', 'nas-bench-201', 'nas-bench-301']
     """
     entries = {id(entry): entry for name in TABLES if isinstance(entry := TABLES[name], Benchmark)}
     return sorted(entries.values(), key=lambda entry: entry.name)
@@ -156,7 +173,7 @@ class _Own(Table):
     def query(self, architecture: Any) -> dict[str, Any]:
         return dict(self._entry.query(architecture))
 
-    def accuracy(self, architecture: Any, dataset: str = "cifar10", split: str = "test") -> float:
+    def accuracy(self, architecture: Any, dataset: str = "cifar10", split: str | None = None) -> float:
         if hasattr(self._entry, "accuracy"):
-            return float(self._entry.accuracy(architecture, dataset, split))
+            return float(self._entry.accuracy(architecture, dataset, split or self.split))
         return super().accuracy(architecture, dataset, split)
