@@ -116,6 +116,8 @@ def test_the_live_view_shows_a_real_search(search):
 
 def test_the_tables_accuracy_where_there_is_a_table():
     class Table:
+        benchmark, split = "nas-bench-201", "test"
+
         def accuracy(self, architecture):
             return 91.25 if architecture == parse("nas-bench-201:7") else 0.0
 
@@ -123,7 +125,7 @@ def test_the_tables_accuracy_where_there_is_a_table():
     search.task.table = Table()
     with Progress(console=console) as progress:
         progress(*search.round())
-    assert "91.25 % test accuracy" in "\n".join(screen(console))
+    assert "91.25 % test accuracy of this cell, by nas-bench-201" in "\n".join(screen(console))
 
 
 def test_messages_outside_rounds():

@@ -218,7 +218,7 @@ def test_several_processes_convert_at_once(real, own_cache):
 
 
 def test_find_gives_none_where_there_is_nothing(real, monkeypatch):
-    assert find("darts", real.folder) is None
+    assert find("mobile", real.folder) is None
     assert find("nas-bench-201") is None
     monkeypatch.setenv("IDARTS_TABLES", real.folder)
     monkeypatch.setenv("XDG_CACHE_HOME", str(real.cache))
@@ -226,10 +226,10 @@ def test_find_gives_none_where_there_is_nothing(real, monkeypatch):
 
 
 def test_find_says_what_is_wrong_with_what_was_named(tmp_path, monkeypatch, own_cache):
-    for space in ("nas-bench-201", "nas-bench-1shot1-s1", "darts"):
+    for space in ("nas-bench-201", "nas-bench-1shot1-s1", "mobile"):
         with pytest.raises(InputError, match="the folder of tables /no such folder does not exist"):
             find(space, "/no such folder")
-    assert find("darts", tmp_path) is None
+    assert find("mobile", tmp_path) is None
     with pytest.raises(InputError, match=f"there is no table of nas-bench-201 in {tmp_path}; get "):
         find("nas-bench-201", tmp_path)
     monkeypatch.setenv("IDARTS_TABLES", str(tmp_path))
@@ -237,7 +237,7 @@ def test_find_says_what_is_wrong_with_what_was_named(tmp_path, monkeypatch, own_
     monkeypatch.setenv("IDARTS_TABLES", "/no such folder")
     with pytest.raises(InputError, match="does not exist"):
         find("nas-bench-201")
-    assert find("darts") is None
+    assert find("mobile") is None
     monkeypatch.delenv("IDARTS_TABLES")
     own_cache.folder.mkdir(parents=True)
     (own_cache.folder / "nas-bench-201.npz").write_bytes(b"PK")
