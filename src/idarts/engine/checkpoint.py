@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from idarts.errors import InputError
+from idarts.files import beside, open_safely
 
 KEPT = 2
 FORMAT = "idarts-{}-1"  # with the kind of the run
@@ -19,9 +20,9 @@ def save(folder: Path, number: int, state: dict[str, Any], kind: str = "search")
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{number:08d}.pt"
-    temporary = folder / f".{path.name}.{os.getpid()}"
+    temporary = beside(path)
     try:
-        with temporary.open("wb") as file:
+        with open_safely(temporary, "xb") as file:
             torch.save({"format": FORMAT.format(kind), "number": number, "state": state}, file)
             file.flush()
             os.fsync(file.fileno())

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as short
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from idarts.arch import Architecture, parse
 from idarts.engine.lock import LOCK, locked
 from idarts.errors import InputError
-from idarts.files import dump_json, finite, load_json, write_whole
+from idarts.files import dump_json, finite, load_json, open_safely, write_whole
 
 CONFIG, METRICS, RESULT, CHECKPOINTS = "config.json", "metrics.jsonl", "result.json", "checkpoints"
 REPORT = "report.html"
@@ -64,7 +64,7 @@ def is_run(path: Path) -> bool:
         config = json.loads((path / CONFIG).read_text())
     except OSError:
         return False
-    except ValueError:
+    except (ValueError, RecursionError):
         return (path / LOCK).exists()
     return isinstance(config, dict) and "checkpoint_rounds" in config
 
@@ -106,13 +106,20 @@ def start(path: Path, config: Mapping[str, Any]) -> None:
 @contextmanager
 def round_log(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """A function that appends the entry of one round to the log; it is on disk when the function returns."""
-    with (path / METRICS).open("a") as file:
+    with _appending(path / METRICS) as file:
 
         def append(entry: Mapping[str, Any]) -> None:
             file.write(json.dumps(finite(entry)) + "\n")
             file.flush()
 
         yield append
+
+
+def _appending(file: Path) -> IO[str]:
+    try:
+        return open_safely(file, "a")
+    except OSError as error:
+        raise InputError(f"{file} cannot be written: {error.strerror}") from None
 
 
 def drop_rounds(path: Path, after: int) -> None:
@@ -219,8 +226,9 @@ def as_float(value: object) -> float:
     >>> as_float(2), as_float(float("inf")), as_float("2")
     (2.0, nan, nan)
     """
-    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else np.nan
-    return number if abs(number) < _LARGEST else np.nan
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < _LARGEST:
+        return np.nan
+    return float(value)
 
 
 def _read_object(file: Path, remedy: str) -> dict[str, Any]:
@@ -266,7 +274,7 @@ def _alpha(where: str, alpha: Any) -> dict[str, Floats]:
         return {}
     try:
         matrices = {name: np.array(rows, dtype=np.float64) for name, rows in alpha.items()}
-    except (AttributeError, TypeError, ValueError):
+    except (AttributeError, TypeError, ValueError, OverflowError):
         matrices = {"": np.empty(0)}
     if not all(matrix.ndim == 2 and matrix.size for matrix in matrices.values()):
         raise InputError(f"{where}: alpha is {short(alpha)}, expected a matrix for each group; delete that line")

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from idarts.errors import InputError
+from idarts.files import open_safely
 
 LOCK = ".lock"
 
@@ -23,7 +24,7 @@ def locked(path: Path, kind: str) -> Iterator[None]:
     """Create a folder if needed and lock it for this process. The lock ends with the process, even if it is killed."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        lock = (path / LOCK).open("a+")
+        lock = open_safely(path / LOCK, "a+")
     except OSError as error:
         raise InputError(f"the folder {path} cannot be written: {error.strerror}; choose another with --out") from None
     with lock:
@@ -49,7 +50,7 @@ def wait_until_free(path: Path, seconds: float) -> bool:
     """
     end = time.monotonic() + seconds
     while path.is_dir():
-        with (path / LOCK).open("a") as lock:
+        with open_safely(path / LOCK, "a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return True

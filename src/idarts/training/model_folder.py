@@ -110,7 +110,7 @@ def find_model(path: "str | PathLike[str]") -> Path:
 def is_model(folder: Path) -> bool:
     """Whether a folder's `config.json` is the card of a model."""
     try:
-        card = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        card = load_json((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     return isinstance(card, dict) and str(card.get("format", "")).startswith("idarts-model")
