@@ -44,6 +44,21 @@ def write_whole(path: Path, content: bytes) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def make_parents(file: Path) -> Path:
+    """The same file, whose folder now exists: for a file that a person names.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     make_parents(Path(folder, "new", "cell.svg")).parent.is_dir()
+    True
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder {file.parent}: {error.strerror}; name another one") from None
+    return file
+
+
 def beside(path: Path) -> Path:
     """An unused name in the same folder. A file created there gets the user's default permissions, unlike `tempfile`'s.
 

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, ClassVar, TypeAlias
 
 from idarts.errors import InputError
 
@@ -65,7 +65,7 @@ class RefusedError(Exception):
 
 
 class _Unpickler(pickle._Unpickler):
-    dispatch = dict(pickle._Unpickler.dispatch)
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
 
     def __init__(self, stream: IO[bytes], allowed: Allowed, encoding: str) -> None:
         super().__init__(stream, encoding=encoding)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from idarts.cli.console import console, say
 from idarts.cli.parser import Parser, add_option, one_of
 from idarts.data import load_typed
 from idarts.engine.device import device_named
@@ -52,27 +52,27 @@ def run(args: Namespace) -> None:
     write_whole(out / EVALUATION, f"{text}\n".encode())
     write_whole(out / EVALUATION_PAGE, html.encode())
     if args.json:
-        print(json.dumps(results, ensure_ascii=False))
+        say(json.dumps(results, ensure_ascii=False))
         return
     _print(results)
-    print(f"results: {out / EVALUATION}")
-    print(f"page:    {out / EVALUATION_PAGE}")
+    say(f"results: {out / EVALUATION}")
+    say(f"page:    {out / EVALUATION_PAGE}")
 
 
 def _print(results: dict[str, Any]) -> None:
-    console = Console(markup=False, highlight=False)
+    screen = console()
     data, classes = results["data"], results["classes"]
-    console.print(f"{data['images']:,} {data['part']} images of {data['source']}", style="bold")
-    console.print(f"accuracy {percent(results['accuracy'])}", end="")
-    console.print(f", top-5 {percent(results['top5'])}" if len(classes) > 5 else "", end="")
-    console.print(f", loss {number(results['loss'])}", end="")
-    console.print(f", calibration error {percent(results['calibration']['error'])}")
-    console.print(_class_table(classes))
+    screen.print(f"{data['images']:,} {data['part']} images of {data['source']}", style="bold")
+    screen.print(f"accuracy {percent(results['accuracy'])}", end="")
+    screen.print(f", top-5 {percent(results['top5'])}" if len(classes) > 5 else "", end="")
+    screen.print(f", loss {number(results['loss'])}", end="")
+    screen.print(f", calibration error {percent(results['calibration']['error'])}")
+    screen.print(_class_table(classes))
     if len(classes) <= _MATRIX:
-        console.print(_matrix(results))
+        screen.print(_matrix(results))
     else:
-        console.print(_mistakes(results))
-    console.print(_bins(results["calibration"]["bins"]))
+        screen.print(_mistakes(results))
+    screen.print(_bins(results["calibration"]["bins"]))
 
 
 def _class_table(classes: list[dict[str, Any]]) -> Table:

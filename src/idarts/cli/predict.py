@@ -4,6 +4,7 @@ import json
 import sys
 from argparse import Namespace
 
+from idarts.cli.console import say
 from idarts.cli.parser import Parser
 from idarts.engine.device import device_named
 from idarts.errors import InputError
@@ -26,11 +27,11 @@ def run(args: Namespace) -> None:
     for prediction in predict(net, args.images, args.top):
         bad += prediction.problem is not None
         if args.json:
-            print(json.dumps(_data(prediction), ensure_ascii=False))
+            say(json.dumps(_data(prediction), ensure_ascii=False))
         elif prediction.problem is None:
-            print(f"{prediction.file}: {_classes(prediction)}")
+            say(f"{prediction.file}: {_classes(prediction)}")
         else:
-            print(f"idarts: {prediction.problem}", file=sys.stderr)
+            say(f"idarts: {prediction.problem}", file=sys.stderr)
     if bad:
         raise InputError(f"{bad} of {len(args.images)} images could not be read; the others were classified")
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from idarts.arch.forms import described_forms
+from idarts.cli.console import console, say
 from idarts.cli.parser import Parser, add_action
 from idarts.tables import TABLES, import_table, importable_files, load_typed, row_table, table
 
@@ -75,9 +76,9 @@ def _query(args: Namespace) -> None:
     else:
         answer = table(args.benchmark, args.tables).query(args.cell)
     if args.json:
-        print(json.dumps(answer))
+        say(json.dumps(answer))
         return
-    console = _console()
+    screen = _console()
     grids: dict[str, Mapping[str, Any]] = {}
     for key, value in answer.items():
         if key == "epochs":
@@ -85,22 +86,22 @@ def _query(args: Namespace) -> None:
         elif isinstance(value, Mapping) and key != "architecture":
             grids[key] = value
         else:
-            console.print(f"{_LABELS.get(key, key)}: {value if key == 'index' else _shown(value)}")
+            screen.print(f"{_LABELS.get(key, key)}: {value if key == 'index' else _shown(value)}")
     if grids:
-        console.print(_grid(grids))
+        screen.print(_grid(grids))
 
 
 def _best(args: Namespace) -> None:
     benchmark = row_table(args.benchmark, args.tables)
     answers = benchmark.top(args.top, args.dataset, args.split)
     if args.json:
-        print(json.dumps(answers))
+        say(json.dumps(answers))
         return
-    console = _console()
-    console.print(f"{args.benchmark}: best by {args.split} accuracy on {args.dataset}", style="bold")
+    screen = _console()
+    screen.print(f"{args.benchmark}: best by {args.split} accuracy on {args.dataset}", style="bold")
     for place, answer in enumerate(answers, start=1):
         accuracy = answer.get(args.dataset, answer)[args.split]
-        console.print(f"{place:>3}  {accuracy:.3f} %  {_name(answer)}")
+        screen.print(f"{place:>3}  {accuracy:.3f} %  {_name(answer)}")
 
 
 def _rank(args: Namespace) -> None:
@@ -112,30 +113,30 @@ def _rank(args: Namespace) -> None:
     }
     if args.json:
         names = {key: answer[key] for key in ("index", "hash", "architecture") if key in answer}
-        print(json.dumps({**names, **ranks}))
+        say(json.dumps({**names, **ranks}))
         return
-    console = _console()
-    console.print(_name(answer))
-    console.print(_grid({name: {f"by {split}": _of(rank) for split, rank in by.items()} for name, by in ranks.items()}))
+    screen = _console()
+    screen.print(_name(answer))
+    screen.print(_grid({name: {f"by {split}": _of(rank) for split, rank in by.items()} for name, by in ranks.items()}))
 
 
 def _import(args: Namespace) -> None:
     from rich.progress import Progress  # noqa: PLC0415 (slow to import, and only used here)
 
-    console = Console(stderr=True)
-    with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
+    screen = console(stderr=True)
+    with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:
         task = bar.add_task(f"reading {args.file}", total=None)
         written = import_table(
             args.file, args.tables, lambda done, total: bar.update(task, completed=done, total=total)
         )
-    print(written)
+    say(written)
     used = TABLES[written.stem].locate(args.tables)
     if used != written:
-        print(f"but look-ups use {used}, which comes first; name the new one's folder with --tables or IDARTS_TABLES")
+        say(f"but look-ups use {used}, which comes first; name the new one's folder with --tables or IDARTS_TABLES")
 
 
 def _console() -> Console:
-    return Console(soft_wrap=True, markup=False, highlight=False)  # long lines stay whole, to be copied
+    return console(soft_wrap=True)  # long lines stay whole, to be copied
 
 
 def _grid(columns: Mapping[str, Mapping[str, Any]]) -> Grid:

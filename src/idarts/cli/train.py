@@ -1,21 +1,22 @@
 """`idarts train`: an architecture from scratch, from one command."""
 
-import shlex
 from argparse import SUPPRESS, Namespace
 from pathlib import Path
 
 from idarts.arch.forms import described_forms
+from idarts.cli.console import say
 from idarts.cli.parser import Parser
 from idarts.cli.progress import Progress
 from idarts.cli.settings import RunSettings, add_run_arguments, print_settings, read_settings, resumable
 from idarts.cli.views import TRAINING
 from idarts.data import load_typed
+from idarts.errors import command
 from idarts.training.presets import PRESETS
 from idarts.training.run import run as run_training
 from idarts.training.run import run_name
 from idarts.training.settings import TrainConfig
 
-SETTINGS = RunSettings(TrainConfig(), PRESETS, loaders={"data": load_typed})
+SETTINGS = RunSettings(TrainConfig(), PRESETS, loaders={"data": load_typed}, kind="training")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -37,7 +38,7 @@ def run(args: Namespace) -> None:
     with resumable("train", out, settings, SETTINGS), Progress(view=TRAINING) as progress:
         result = run_training(settings, out, resume=args.resume, overwrite=args.overwrite, on_round=progress)
     if result.accuracy is not None:
-        print(f"test accuracy: {100 * result.accuracy:.2f} %")
-    print(f"run:           {out}")
-    print(f"model:         {out}/model")
-    print(f"report:        {shlex.join(['idarts', 'report', str(out)])}")
+        say(f"test accuracy: {100 * result.accuracy:.2f} %")
+    say(f"run:           {out}")
+    say(f"model:         {out}/model")
+    say(f"report:        {command('report', out)}")

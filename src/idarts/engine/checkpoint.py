@@ -1,8 +1,9 @@
 """Checkpoints: written to a temporary file, synced and renamed, so that each is complete. The last two are kept."""
 
+import io
 import os
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 
@@ -23,7 +24,7 @@ def save(folder: Path, number: int, state: dict[str, Any], kind: str = "search")
     temporary = beside(path)
     try:
         with open_safely(temporary, "xb") as file:
-            torch.save({"format": FORMAT.format(kind), "number": number, "state": state}, file)
+            _write({"format": FORMAT.format(kind), "number": number, "state": state}, file)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -37,6 +38,26 @@ def save(folder: Path, number: int, state: dict[str, Any], kind: str = "search")
     for old in [*newer, *numbered[:place][:-KEPT], *partial]:
         old.unlink(missing_ok=True)
     return path
+
+
+def _write(content: dict[str, Any], file: IO[bytes]) -> None:
+    """`torch.save`, which hides the error of a full disk behind one of its own: `enforce fail at inline_container`."""
+    problems: list[OSError] = []
+
+    class Noting(io.RawIOBase):
+        def write(self, data: Any) -> int:
+            try:
+                return file.write(data)
+            except OSError as error:
+                problems.append(error)
+                raise
+
+    try:
+        torch.save(content, Noting())
+    except RuntimeError:
+        if problems:
+            raise problems[0] from None
+        raise
 
 
 def load(path: Path, kind: str = "search") -> tuple[int, dict[str, Any]]:

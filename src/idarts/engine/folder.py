@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from idarts.arch import Architecture, parse
 from idarts.engine.lock import LOCK, locked
-from idarts.errors import InputError
+from idarts.errors import IdartsError, InputError, command
 from idarts.files import dump_json, finite, load_json, open_safely, write_whole
 
 CONFIG, METRICS, RESULT, CHECKPOINTS = "config.json", "metrics.jsonl", "result.json", "checkpoints"
@@ -69,6 +69,17 @@ def is_run(path: Path) -> bool:
     return isinstance(config, dict) and "checkpoint_rounds" in config
 
 
+def kind_of(config: Mapping[str, Any]) -> str | None:
+    """What the settings of a run are those of: a search or a training, whose settings name the architecture.
+
+    >>> kind_of({"checkpoint_rounds": 9, "architecture": "DARTS_V2"}), kind_of({"rounds": 3})
+    ('training', None)
+    """
+    if "checkpoint_rounds" not in config:
+        return None
+    return "training" if "architecture" in config else "search"
+
+
 def is_finished(path: Path) -> bool:
     """Whether a run has a result."""
     return (path / RESULT).is_file()
@@ -109,8 +120,12 @@ def round_log(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     with _appending(path / METRICS) as file:
 
         def append(entry: Mapping[str, Any]) -> None:
-            file.write(json.dumps(finite(entry)) + "\n")
-            file.flush()
+            try:
+                file.write(json.dumps(finite(entry)) + "\n")
+                file.flush()
+            except OSError as error:
+                reason = f"cannot write {path / METRICS}: {error.strerror}"
+                raise IdartsError(f"{reason}; make room, then continue with --resume") from None
 
         yield append
 
@@ -215,7 +230,7 @@ def read_run(path: Path) -> Run:
     if not lines:
         raise InputError(
             f"{path / METRICS} has no rounds yet; wait for the first one, or start it with "
-            f"`idarts search --resume --out {path}`"
+            f"`{command('search', '--resume', '--out', path)}`"
         )
     return Run(path, config, _by_number(lines), result, cut)
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from idarts.engine.folder import CHECKPOINTS, CONFIG, MODEL, MODEL_FILES, ONNX, RESULT, TORCH_EXPORT, WEIGHTS
-from idarts.errors import InputError
+from idarts.errors import InputError, command
 from idarts.files import beside, load_json
 from idarts.spaces import Choice, derive
 from idarts.spaces.networks import network
@@ -101,7 +101,7 @@ def find_model(path: "str | PathLike[str]") -> Path:
     if any((given / name).exists() for name in (WEIGHTS, ONNX, TORCH_EXPORT)) or is_model(given):
         return given
     if (given / RESULT).exists():
-        raise InputError(f"{given} is a search, not a trained network; train its architecture: idarts train {given}")
+        raise InputError(f"{given} is a search, not a trained network; train it first: {command('train', given)}")
     if (given / CHECKPOINTS).is_dir():
         raise InputError(f"{given} holds no finished model yet; wait for its training, or continue it with --resume")
     raise InputError(f"{given} holds no model, expected {CONFIG} and {WEIGHTS}, or a training run with {MODEL}/")

@@ -95,7 +95,9 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, file: Path) -> NDArr
                 content += part
             return np.frombuffer(content, kind).reshape(shape, order="F" if by_column else "C")
     except (ValueError, TypeError, SyntaxError):
-        raise InputError(f"{where} holds Python objects or damaged arrays; save plain arrays with numpy.savez") from None
+        raise InputError(
+            f"{where} holds Python objects or damaged arrays; save plain arrays with numpy.savez"
+        ) from None
 
 
 def _pair(arrays: Mapping[str, object], words: tuple[str, ...], file: Path) -> tuple[str, str] | None:
