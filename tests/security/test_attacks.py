@@ -60,8 +60,8 @@ def test_no_settings_file_imports_anything(place, trap, tmp_path, capsys):
         group, _, name = place.partition(".")
         settings = {group: {name: value} if name else value}
         file = tmp_path / f"{number}.json"
-        file.write_text(json.dumps(settings))
-        assert main(["search", "--preset", "smoke", "--config", str(file), "--out", str(tmp_path / "run")]) == 2
+        file.write_text(json.dumps({"preset": "smoke", **settings}))
+        assert main(["search", "--config", str(file), "--out", str(tmp_path / "run")]) == 2
         file = tmp_path / f"{number}.yaml"
         file.write_text(json.dumps({"preset": "smoke", "settings": settings}))  # JSON is YAML
         assert main(["sweep", str(file), "--engine", "here", "--out", str(tmp_path / "sweep")]) == 2
@@ -176,10 +176,8 @@ def test_labels_that_are_lists_of_lists_are_refused(tmp_path, cheap):
 def test_the_unpickler_agrees_with_pythons_own():
     content = {("cifar10", 777): [1.5, {"a": b"x"}], "set": {1, 2}, "long": 10**30, "none": None, "text": "é" * 300}
     for protocol in range(2, 6):
-        assert (
-            unpickle(io.BytesIO(pickle.dumps(content, protocol)), {"builtins.set": set, "__builtin__.set": set})
-            == content
-        )
+        stream = io.BytesIO(pickle.dumps(content, protocol))
+        assert unpickle(stream, {**NUMPY, "builtins.set": set, "__builtin__.set": set}) == content
 
 
 def test_archives_that_decompress_to_far_more_are_refused(tmp_path, cheap):
