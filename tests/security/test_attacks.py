@@ -182,7 +182,7 @@ def test_the_unpickler_agrees_with_pythons_own():
 
 def test_archives_that_decompress_to_far_more_are_refused(tmp_path, cheap):
     zeros = bytes(1 << 20)
-    with gzip.open(tmp_path / "a.gz", "wb") as file:
+    with gzip.open(tmp_path / "a.gz", "wb", compresslevel=1) as file:
         file.write(struct.pack(">BBBBI", 0, 0, 8, 1, 1 << 30))
         for _ in range(300):
             file.write(zeros)
@@ -191,7 +191,10 @@ def test_archives_that_decompress_to_far_more_are_refused(tmp_path, cheap):
     (tmp_path / "a.pbz2").write_bytes(bz2.compress(b"\x80\x02" + b"]" * (1 << 25)))
     with pytest.raises(InputError, match=r"decompress to more than"):
         read_pickle(tmp_path / "a.pbz2")
-    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x.npy", "w") as file:
+    with (
+        zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("x.npy", "w") as file,
+    ):
         np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": (300 << 20,)})
         for _ in range(300):
             file.write(zeros)
@@ -243,6 +246,8 @@ LAUGHS = "a: &a [x, x]\n" + "".join(f"{c}: &{c} [*{b}, *{b}]\n" for b, c in pair
         ("settings: {a: {b: {c: {d: {e: {f: {g: 1}}}}}}}", "is nested too deep"),
         ("seeds: 1\n#" + "x" * (1 << 20), "has more than 1,048,576 bytes"),
         ("3: 4", "has the name 3, which is not text"),
+        ("settings: " + "[" * 400_000, "is nested too deep"),
+        ("seeds: 0x" + "f" * 100_000, "has a number that no setting can have"),
     ],
 )
 def test_a_sweep_is_read_as_safely_as_settings(content, message, tmp_path, cheap):

@@ -11,6 +11,7 @@ from idarts.errors import InputError
 
 LARGEST = 1 << 20  # bytes
 DEEPEST = 4  # a file, a group, a list: no setting is deeper
+_BITS = 1024  # of a whole number
 HINT = "--print-config writes such a file"
 
 
@@ -37,9 +38,9 @@ def load(path: Path, deepest: int = DEEPEST, hint: str = HINT) -> dict[str, Any]
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     if len(content) > LARGEST:
         raise InputError(f"{path} has more than {LARGEST:,} bytes: too many for settings; {hint}")
-    kind, parse = ("JSON", json.loads) if path.suffix == ".json" else ("YAML", _parse_yaml)
+    kind = "JSON" if path.suffix == ".json" else "YAML"
     try:
-        data = parse(content)
+        data = json.loads(content) if kind == "JSON" else _parse_yaml(content, deepest)
         if not isinstance(data, dict) or not data:
             raise InputError("has no settings")
         _require_plain(data, deepest)
@@ -59,15 +60,24 @@ def to_yaml(data: dict[str, Any]) -> str:
     return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
 
 
-def _parse_yaml(content: bytes) -> Any:
-    """Without aliases: with them, a few lines can stand for more data than fits into memory."""
+def _parse_yaml(content: bytes, deepest: int) -> Any:
+    """Without aliases: with them, a few lines can stand for more data than fits into memory.
+
+    The depth is checked on the way: PyYAML takes a time that grows with its square.
+    """
+    depth = 0
     for event in yaml.parse(content, _Yaml):
         if isinstance(event, yaml.AliasEvent):
             raise yaml.MarkedYAMLError(problem_mark=event.start_mark)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > deepest:
+            raise InputError("is nested too deep for settings")
     return yaml.load(content, _Yaml)
 
 
 def _require_plain(data: Any, depth: int) -> None:
+    if isinstance(data, int) and data.bit_length() > _BITS:  # Python refuses to print one of thousands of digits
+        raise InputError("has a number that no setting can have")
     if isinstance(data, dict | list) and not depth:
         raise InputError("is nested too deep for settings")
     if isinstance(data, dict):
