@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from idarts.errors import InputError
 
@@ -21,6 +21,12 @@ DEEPEST = 64  # levels of nested lists and objects in JSON; nothing that we writ
 _SMALL = 1 << 28  # bytes that any file may decompress to
 _RATIO = 100  # a larger file may decompress to this many times its size: images and numbers stay far below that
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs a cell that starts like this
+
+
+class Readable(Protocol):
+    """A stream of bytes, such as an open file or a decompressing one."""
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -82,7 +88,7 @@ def open_safely(path: Path, mode: str) -> IO[Any]:
     return open(path, mode, encoding=encoding, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666))
 
 
-def read_bounded(stream: IO[bytes], stored: int, least: int = _SMALL) -> bytes:
+def read_bounded(stream: Readable, stored: int, least: int = _SMALL) -> bytes:
     """What a compressed stream holds. One that is far larger than the `stored` bytes it comes from is refused.
 
     >>> import zlib

@@ -24,7 +24,7 @@ from idarts.data.pictures import MOST_PIXELS, read_picture
 from idarts.data.sources.fashion_mnist import read_idx
 from idarts.engine import checkpoint, folder
 from idarts.engine.lock import LOCK, locked, wait_until_free
-from idarts.errors import InputError
+from idarts.errors import IdartsError, InputError
 from idarts.experiments.sweep import MOST_JOBS, plan, read_plan
 from idarts.files import DEEPEST, csv_text, load_json, write_whole
 from idarts.pages.experiment import Section, write_page
@@ -103,7 +103,7 @@ def test_a_lock_that_is_a_link_is_refused_and_its_target_kept(tmp_path):
     with pytest.raises(InputError):
         wait_until_free(run, 0)
     (run / folder.METRICS).symlink_to(precious)
-    with pytest.raises(InputError, match="symbolic links"), folder.round_log(run):
+    with pytest.raises(IdartsError, match="symbolic links"), folder.round_log(run):
         pass
     assert precious.read_text() == "all of it"
 
@@ -277,8 +277,10 @@ def test_a_sweep_of_very_many_jobs_is_refused_with_the_option_that_allows_it(see
     assert not (tmp_path / "out").exists()
 
 
-def test_the_limit_of_a_sweep_can_be_moved(tmp_path):
-    assert len(plan({"preset": "smoke", "seeds": 12}, most=12).jobs) == 12
+def test_the_limit_of_a_sweep_can_be_moved():
+    lines = []
+    assert len(plan({"preset": "smoke", "seeds": 1001}, 1001, lines.append).jobs) == 1001
+    assert lines == ["planned 1,000 of 1,001 searches"]
     with pytest.raises(InputError, match="it plans 12 searches, more than 11"):
         plan({"preset": "smoke", "seeds": 3, "grid": {"batch": [8, 16], "rounds": [1, 2]}}, most=11)
 
@@ -298,6 +300,17 @@ def test_names_in_markdown_stay_text(tmp_path):
     write_page(tmp_path, "page", "A page.", "now", [Section("Means", header=["", "x"], rows=[[name, "1"]])])
     row = next(line for line in (tmp_path / "results.md").read_text().splitlines() if "img" in line)
     assert row == r"| \<img src=x onerror=alert(1)\>\|\[a\](javascript:b)\`c\` # title | 1 |"
+
+
+def test_a_full_disk_is_one_line_for_the_log_too(tmp_path):
+    code = (
+        "import resource, sys; from pathlib import Path; from idarts.engine.folder import round_log\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
+        "with round_log(Path(sys.argv[1])) as append: append({'number': 1, 'loss': 0.123456789})"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    expected = f"cannot write {tmp_path / folder.METRICS} (File too large); correct that, then continue with --resume"
+    assert done.stderr.splitlines()[-1] == f"idarts.errors.IdartsError: {expected}"
 
 
 # --- a full disk -----------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def job_options(
     """The engine, None for this process, and the options of the runner; `engine` is the default."""
     name = args.engine or engine
     _require_sensible(args, name)
-    options = {"jobs": args.jobs, "threads": args.threads, "retries": args.retries, "tell": _tell, "watch": _progress}
+    options = {"jobs": args.jobs, "threads": args.threads, "retries": args.retries, "tell": tell, "watch": _progress}
     if name in ("here", "local"):
         return (local() if name == "local" else None), options
     threads = args.threads or 1
@@ -96,5 +96,6 @@ def _progress() -> Iterator[dict[str, Any]]:
         yield {"on_round": progress, "on_message": progress.message}
 
 
-def _tell(line: str) -> None:
+def tell(line: str) -> None:
+    """A line about jobs, on stderr."""
     say(line, file=sys.stderr, flush=True)

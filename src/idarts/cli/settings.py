@@ -10,7 +10,6 @@ from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
 from idarts.cli.console import say
 from idarts.cli.parser import Parser, add_option
-from idarts.engine.folder import kind_of
 from idarts.engine.run import Interrupted
 from idarts.engine.settings import Setting, dotted, resolve, settings_of
 from idarts.engine.settings_file import load, to_yaml
@@ -118,11 +117,18 @@ def _resumed(args: Namespace, settings: RunSettings[Any]) -> list[Layer]:
         data = load(file)
     except InputError:
         return []
-    kind = kind_of(data)
+    kind = _kind(data)
     if kind not in (settings.kind, None):
         right = command({"search": "search", "training": "train"}[kind], "--resume", "--out", args.out)
         raise InputError(f"{args.out} holds a {kind}, not a {settings.kind}; resume it with: {right}")
     return [_checked(file, data, settings)]
+
+
+def _kind(config: Mapping[str, Any]) -> str | None:
+    """What a run is by its settings: those of a training name the architecture."""
+    if "checkpoint_rounds" not in config:
+        return None
+    return "training" if "architecture" in config else "search"
 
 
 def _checked(file: Path, data: dict[str, Any], settings: RunSettings[Any]) -> Layer:

@@ -5,7 +5,7 @@ from argparse import Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
 from idarts.cli.console import say
-from idarts.cli.jobs import add_job_options, explained_stop, job_options
+from idarts.cli.jobs import add_job_options, explained_stop, job_options, tell
 from idarts.cli.parser import Parser, add_option
 from idarts.errors import command
 from idarts.experiments import Request, read_plan, run_experiment
@@ -39,14 +39,14 @@ def add_arguments(parser: Parser) -> None:
 def _planned(file: Path, most: int) -> Plan:
     """The plan; one that is very large is asked about, where a person can answer."""
     try:
-        return read_plan(file, most)
+        return read_plan(file, most, tell)
     except TooManyJobsError as error:
         if not sys.stdin.isatty() or not sys.stderr.isatty():
             raise
         say(f"{error}. Plan them now? [y/N] ", file=sys.stderr, end="", flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise
-    return read_plan(file, sys.maxsize)
+    return read_plan(file, sys.maxsize, tell)
 
 
 def run(args: Namespace) -> None:

@@ -12,11 +12,11 @@ report.html, evaluation.*  added by other commands
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as short
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,17 +69,6 @@ def is_run(path: Path) -> bool:
     return isinstance(config, dict) and "checkpoint_rounds" in config
 
 
-def kind_of(config: Mapping[str, Any]) -> str | None:
-    """What the settings of a run are those of: a search or a training, whose settings name the architecture.
-
-    >>> kind_of({"checkpoint_rounds": 9, "architecture": "DARTS_V2"}), kind_of({"rounds": 3})
-    ('training', None)
-    """
-    if "checkpoint_rounds" not in config:
-        return None
-    return "training" if "architecture" in config else "search"
-
-
 def is_finished(path: Path) -> bool:
     """Whether a run has a result."""
     return (path / RESULT).is_file()
@@ -117,24 +106,28 @@ def start(path: Path, config: Mapping[str, Any]) -> None:
 @contextmanager
 def round_log(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """A function that appends the entry of one round to the log; it is on disk when the function returns."""
-    with _appending(path / METRICS) as file:
+    with _writing(path / METRICS):
+        file = open_safely(path / METRICS, "a")
 
-        def append(entry: Mapping[str, Any]) -> None:
-            try:
-                file.write(json.dumps(finite(entry)) + "\n")
-                file.flush()
-            except OSError as error:
-                reason = f"cannot write {path / METRICS}: {error.strerror}"
-                raise IdartsError(f"{reason}; make room, then continue with --resume") from None
+    def append(entry: Mapping[str, Any]) -> None:
+        with _writing(path / METRICS):
+            file.write(json.dumps(finite(entry)) + "\n")
+            file.flush()
 
-        yield append
-
-
-def _appending(file: Path) -> IO[str]:
     try:
-        return open_safely(file, "a")
+        yield append
+    finally:
+        with suppress(OSError):  # a full disk fails a second time here
+            file.close()
+
+
+@contextmanager
+def _writing(file: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        raise InputError(f"{file} cannot be written: {error.strerror}") from None
+        reason = f"cannot write {file} ({error.strerror})"
+        raise IdartsError(f"{reason}; correct that, then continue with --resume") from None
 
 
 def drop_rounds(path: Path, after: int) -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -41,10 +41,12 @@ grid:                                # every combination is searched
 KEYS = ("preset", "methods", "spaces", "seeds", "settings", "grid", "out", "slurm")
 _OWN_KEYS = {"method": "methods", "space": "spaces", "seed": "seeds"}  # settings that have a key of their own
 MOST_JOBS = 10_000  # a few words too many in a file multiply
+_TOLD = 1000  # jobs between two lines about the planning, which takes about a millisecond for each
 _DEEPEST = 7  # the file, `grid`, an axis, a named set, a group, a list
 GROUPS = 12  # that a page compares with each other; tests of every pair take time
 
 Layer = dict[str, Any]  # settings by their dotted names
+Tell = Callable[[str], None]
 
 
 class TooManyJobsError(InputError):
@@ -88,8 +90,8 @@ def _show(rows: list[Row], request: Request) -> list[Section]:
     return sections(facts(comparison))
 
 
-def read_plan(file: Path, most: int = MOST_JOBS) -> Plan:
-    """The plan in a YAML file; one of more than `most` jobs is refused.
+def read_plan(file: Path, most: int = MOST_JOBS, tell: Tell = lambda line: None) -> Plan:
+    """The plan in a YAML file; one of more than `most` jobs is refused. `tell` receives a line now and then.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -102,14 +104,14 @@ def read_plan(file: Path, most: int = MOST_JOBS) -> Plan:
 
     data = load(file, _DEEPEST, "`idarts sweep --help` shows an example")
     try:
-        return plan(data, most)
+        return plan(data, most, tell)
     except TooManyJobsError as error:
         raise TooManyJobsError(f"{file}: {error}") from None
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
 
 
-def plan(data: Any, most: int = MOST_JOBS) -> Plan:
+def plan(data: Any, most: int = MOST_JOBS, tell: Tell = lambda line: None) -> Plan:
     """The plan that the content of a file describes.
 
     >>> plan({"preset": "smoke", "methods": ["idarts", "darts"], "grid": {"batch": [16]}}).jobs.keys()
@@ -140,6 +142,8 @@ def plan(data: Any, most: int = MOST_JOBS) -> Plan:
         if job.name in jobs:
             raise InputError(f"{job.name} is there twice; name every method, space, seed and value once")
         jobs[job.name] = job
+        if len(jobs) % _TOLD == 0:
+            tell(f"planned {len(jobs):,} of {count:,} searches")
     out = data.get("out")
     return Plan(jobs, Path(str(out)) if out is not None else None, _mapping(data, "slurm"))
 
