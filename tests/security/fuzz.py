@@ -379,7 +379,7 @@ class Fuzz:
         place.mkdir(parents=True)
         self.files = self.target.make(place)
         self.valid = {file: (place / file).read_bytes() for file in self.files}
-        self.target.read(place)  # without damage it must be a success
+        self._read()  # without damage it must be a success
         self.left = set(place.rglob("*"))
 
     def attempt(self, seed: int) -> None:
@@ -390,12 +390,15 @@ class Fuzz:
             (self.place / file).write_bytes(content)
         (self.place / damaged).write_bytes(mutate(self.valid[damaged], draw, list(self.valid.values())))
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self.target.read(self.place)
+            self._read()
         finally:
             for path in set(self.place.rglob("*")) - self.left:
                 path.unlink(missing_ok=True)
+
+    def _read(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a part of a benchmark is a warning
+            self.target.read(self.place)
 
     def problem(self, seed: int) -> str | None:
         """What is wrong with the outcome of a try, or None."""
