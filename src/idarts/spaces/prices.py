@@ -134,18 +134,9 @@ def _from_table(space: Space, net: Supernet, path: str | None) -> Prices:
     if path is None:
         raise InputError("cost.table names no file; write one with idarts.spaces.measure_latency")
     try:
-<<<<<<< HEAD
-        priced: Prices = space.latency_prices(json.loads(Path(path).read_text()), net)
-    except OSError as error:
-        raise InputError(f"cost.table {path} cannot be read: {error.strerror}") from None
-    except InputError:  # a space without latencies
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError):
-=======
-        priced: Prices = space.latency_prices(read_json(Path(path)))
+        priced: Prices = space.latency_prices(read_json(Path(path)), net)
     except InputError as error:  # also that of a space without latencies
         raise InputError(f"cost.table: {error}") from None
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
->>>>>>> b303621 (Read strangers' pickles and JSON at bounded cost; follow no links)
         raise InputError(f"cost.table {path} is not a table of idarts.spaces.measure_latency") from None
     return priced
