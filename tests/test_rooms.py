@@ -9,7 +9,7 @@ import pytest
 import idarts
 
 ROOT = Path(idarts.__file__).parent
-ORDER = ("errors", "registry", "files", "layers", "hypergrad", "arch", "spaces", "data", "tables", "engine")
+ORDER = ("errors", "registry", "files", "pickles", "layers", "hypergrad", "arch", "spaces", "data", "tables", "engine")
 ORDER += ("searching", "training", "pages", "experiments", "cli")
 
 

@@ -50,6 +50,17 @@ def nearest(name: object, names: Iterable[str], otherwise: str | None = None) ->
     return f"did you mean {close[0]}?" if close else otherwise or f"there are {', '.join(names)}"
 
 
+def command(*words: object) -> str:
+    """A command of idarts to be printed, so that it can be pasted into a shell whatever the names in it are.
+
+    >>> command("report", "my runs/1")
+    "idarts report 'my runs/1'"
+    """
+    import shlex  # noqa: PLC0415 (importing idarts must cost little)
+
+    return shlex.join(["idarts", *map(str, words)])
+
+
 class DivergenceWarning(UserWarning):
     """A Neumann series grows instead of converging."""
 

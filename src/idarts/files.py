@@ -1,13 +1,15 @@
-"""Files that the other packages read and write: atomic writes, JSON, pickles by an allow-list, CRC-32C."""
+"""Files that the other packages read and write: atomic writes, JSON, CSV, bounded decompression, CRC-32C."""
 
+import csv
+import io
 import json
 import math
-import pickle
+import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from idarts.errors import InputError
 
@@ -15,9 +17,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Names in a pickle, such as numpy.dtype, and the harmless functions that are called in their place.
-Allowed: TypeAlias = Mapping[str, Callable[..., Any]]
-_NUMBERS = frozenset(["b1", "u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8"])  # numpy's plain kinds of numbers
+DEEPEST = 64  # levels of nested lists and objects in JSON; nothing that we write has more than ten
+_SMALL = 1 << 28  # bytes that any file may decompress to
+_RATIO = 100  # a larger file may decompress to this many times its size: images and numbers stay far below that
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs a cell that starts like this
+
+
+class Readable(Protocol):
+    """A stream of bytes, such as an open file or a decompressing one."""
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -31,7 +40,7 @@ def write_whole(path: Path, content: bytes) -> None:
     """
     temporary = beside(path)
     try:
-        with temporary.open("xb") as file:
+        with open_safely(temporary, "xb") as file:
             file.write(content)
         temporary.replace(path)
     except OSError as error:
@@ -39,6 +48,21 @@ def write_whole(path: Path, content: bytes) -> None:
     finally:
         with suppress(OSError):  # if the folder does not exist, the error above says so
             temporary.unlink(missing_ok=True)
+
+
+def make_parents(file: Path) -> Path:
+    """The same file, whose folder now exists: for a file that a person names.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     make_parents(Path(folder, "new", "cell.svg")).parent.is_dir()
+    True
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder {file.parent}: {error.strerror}; name another one") from None
+    return file
 
 
 def beside(path: Path) -> Path:
@@ -50,19 +74,71 @@ def beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
 
 
+def open_safely(path: Path, mode: str) -> IO[Any]:
+    """`path.open(mode)` that never follows a link: in a stranger's folder it could point to any file of the user.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Path(folder, "log").symlink_to(Path(folder, "precious"))
+    ...     open_safely(Path(folder, "log"), "a")
+    Traceback (most recent call last):
+    OSError: [Errno 40] Too many levels of symbolic links: ...
+    """
+    encoding = None if "b" in mode else "utf-8"
+    return open(path, mode, encoding=encoding, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666))
+
+
+def read_bounded(stream: Readable, stored: int, least: int = _SMALL) -> bytes:
+    """What a compressed stream holds. One that is far larger than the `stored` bytes it comes from is refused.
+
+    >>> import zlib
+    >>> read_bounded(io.BytesIO(b"0" * 1000), stored=5, least=100)
+    Traceback (most recent call last):
+    idarts.errors.InputError: 5 bytes decompress to more than 500; such a file is an attack, or damaged
+    """
+    most = largest(stored, least)
+    content = stream.read(most + 1)
+    if len(content) > most:
+        raise InputError(f"{stored} bytes decompress to more than {most}; such a file is an attack, or damaged")
+    return content
+
+
+def largest(stored: int, least: int = _SMALL) -> int:
+    """The number of bytes that so many stored bytes may decompress to.
+
+    >>> largest(5), largest(10**9)
+    (268435456, 100000000000)
+    """
+    return max(least, _RATIO * stored)
+
+
 def load_json(text: str) -> Any:
-    """`json.loads` with an InputError for every text that is not JSON.
+    """`json.loads` with an InputError for every text that is not JSON, or nested too deeply.
 
     >>> load_json('{"schema": ')
     Traceback (most recent call last):
     idarts.errors.InputError: not JSON: Expecting value: line 1 column 12 (char 11)
     """
     try:
-        return json.loads(text)
+        data = json.loads(text)
     except RecursionError:
         raise InputError("not JSON that can be read: it is nested too deeply") from None
     except ValueError as error:  # also integers with thousands of digits
         raise InputError(f"not JSON: {error}") from None
+    if text.count("[") + text.count("{") > DEEPEST:  # else it cannot be too deep
+        _require_shallow(data)
+    return data
+
+
+def _require_shallow(data: Any) -> None:
+    """Without recursion, level by level: everything that reads the data later may then recurse."""
+    level = [data]
+    for _ in range(DEEPEST):
+        parts = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list))
+        level = [inner for part in parts for inner in part if isinstance(inner, dict | list)]
+        if not level:
+            return
+    raise InputError("not JSON that can be read: it is nested too deeply")
 
 
 def read_json(path: Path) -> Any:
@@ -102,101 +178,27 @@ def finite(data: Any) -> Any:
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
-def unpickle(stream: IO[bytes], allowed: Allowed, encoding: str = "ASCII") -> Any:
-    """The next pickle in a stream, read so that no code from it can run.
+def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    r"""Rows as CSV. A text that a spreadsheet would run as a formula gets a quotation mark before it; numbers stay.
 
-    A pickle may name any function and call it. Here every name must be in `allowed`, and stands for the harmless
-    function there; nothing is imported, and any other name is refused. `unpickling` turns the errors into one line.
-
-    >>> import io
-    >>> unpickle(io.BytesIO(pickle.dumps({"labels": [3, 1]})), {})
-    {'labels': [3, 1]}
-    >>> unpickle(io.BytesIO(pickle.dumps(print)), {})
-    Traceback (most recent call last):
-    idarts.files.RefusedError: calls builtins.print
+    >>> csv_text(["name", "gain"], [{"name": "=HYPERLINK(1)", "gain": -0.5}, {"name": "-1"}])
+    "name,gain\n'=HYPERLINK(1),-0.5\n-1,\n"
     """
-    return _Unpickler(stream, allowed, encoding).load()
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([_defused(name) for name in columns])
+    writer.writerows([_defused(row.get(name, "")) for name in columns] for row in rows)
+    return text.getvalue()
 
 
-@contextmanager
-def unpickling(file: Path) -> Iterator[None]:
-    """One InputError for everything that reading a file's pickles can raise.
-
-    >>> with unpickling(Path("batch")):
-    ...     unpickle(Path("batch").open("rb"), {})
-    Traceback (most recent call last):
-    idarts.errors.InputError: batch cannot be read: No such file or directory
-    """
+def _defused(cell: Any) -> Any:
+    if not isinstance(cell, str) or not cell.startswith(_FORMULA):
+        return cell
     try:
-        yield
-    except RefusedError as error:
-        raise InputError(f"{file} was refused: its pickle {error}; get the official file again") from None
-    except Exception as error:  # damaged bytes can raise anything, from the unpickler and from decompression
-        if isinstance(error, OSError) and error.strerror:
-            raise InputError(f"{file} cannot be read: {error.strerror}") from None
-        problem = f"is incomplete or not the official file ({type(error).__name__})"
-        raise InputError(f"{file} {problem}; get it again") from None
-
-
-class RefusedError(Exception):
-    """A pickle asks for something that is not allowed."""
-
-
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, stream: IO[bytes], allowed: Allowed, encoding: str) -> None:
-        super().__init__(stream, encoding=encoding)
-        self._allowed = allowed
-
-    def find_class(self, module: str, name: str) -> Any:
-        full_name = f"{module}.{name}"
-        if full_name not in self._allowed:
-            raise RefusedError(f"calls {full_name}")
-        stand_in = self._allowed[full_name]
-        # A new function every time, because a pickle can also set attributes of what it names.
-        return lambda *arguments: stand_in(*arguments)  # noqa: PLW0108 (the stand-in itself must stay unchanged)
-
-    def persistent_load(self, pid: Any) -> None:
-        """torch stores weights this way; we do not read them."""
-
-
-class NumberType:
-    """Stands for numpy's dtype in a pickle. `dtype` is its name, such as '<f8'; only plain numbers are allowed.
-
-    >>> NumberType("f8").dtype
-    '<f8'
-    """
-
-    def __init__(self, code: Any, *_: Any) -> None:
-        self._code, self._order = as_text(code).lstrip("|<>="), "<"
-
-    def __setstate__(self, state: Any) -> None:
-        big_endian = isinstance(state, tuple) and len(state) > 1 and as_text(state[1]) == ">"
-        self._order = ">" if big_endian else "<"
-
-    @property
-    def dtype(self) -> str:
-        if self._code not in _NUMBERS:
-            raise RefusedError(f"holds numpy data of type {self._code!r}, expected plain numbers")
-        return self._order + self._code
-
-
-def as_text(value: Any) -> str:
-    """Text that a pickle may hold as bytes.
-
-    >>> as_text(b"data"), as_text("data")
-    ('data', 'data')
-    """
-    return value.decode("latin1") if isinstance(value, bytes) else str(value)
-
-
-def _encode(text: Any, encoding: Any) -> bytes:
-    """How Python 3 pickles bytes for Python 2."""
-    if not isinstance(text, str) or as_text(encoding) != "latin1":
-        raise RefusedError(f"uses the codec {encoding!r}")
-    return text.encode("latin1")
-
-
-NUMPY: Allowed = {"numpy.dtype": NumberType, "_codecs.encode": _encode}  # what all pickles with numpy's numbers name
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def crc32c(contents: Sequence[bytes]) -> "NDArray[np.uint32]":

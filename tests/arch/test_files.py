@@ -13,18 +13,8 @@ import pytest
 from attacks import HARMLESS, NAMES, attacks
 
 from idarts.errors import InputError
-from idarts.files import (
-    NUMPY,
-    NumberType,
-    RefusedError,
-    crc32c,
-    dump_json,
-    load_json,
-    read_json,
-    unpickle,
-    unpickling,
-    write_whole,
-)
+from idarts.files import crc32c, dump_json, load_json, read_json, write_whole
+from idarts.pickles import NUMPY, NumberType, RefusedError, unpickle, unpickling
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])

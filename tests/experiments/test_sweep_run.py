@@ -139,7 +139,7 @@ def test_interrupted_it_says_how_to_continue_and_a_second_one_is_refused(images,
         ),
         ({"settings": {"seed": 3}}, "list it under seeds"),
         ({"grid": {"batch": 3}}, "grid.batch is 3"),
-        ([1], "expected keys and values"),
+        ([1], "has no settings; `idarts sweep --help` shows an example"),
     ],
 )
 def test_mistakes_in_a_file_are_explained_in_one_line(data, said, tmp_path, capsys):

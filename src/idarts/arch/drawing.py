@@ -17,7 +17,7 @@ from idarts.arch.record import Architecture, Cell
 from idarts.arch.space import space_of
 from idarts.arch.style import FAMILIES, Style
 from idarts.errors import InputError
-from idarts.files import write_whole
+from idarts.files import make_parents, write_whole
 
 FORMATS = ("svg", "png", "pdf", "dot")
 _STATE = 'shape=circle, width=0.23, fixedsize=true, fillcolor="#EDEDED", color="#555555"'
@@ -39,7 +39,8 @@ def draw(what: "str | PathLike[str] | Architecture", path: "str | PathLike[str]"
     form = target.suffix.lower().lstrip(".")
     if form not in FORMATS:
         raise InputError(f"{target}: a drawing is {' or '.join('.' + name for name in FORMATS)}")
-    write_whole(target, render(parse(what), form))
+    content = render(parse(what), form)
+    write_whole(make_parents(target), content)
     return target
 
 

@@ -7,10 +7,11 @@ from reprlib import repr as short
 from typing import Any
 
 from idarts.arch import registry
-from idarts.arch.json_form import from_data, load, to_json
+from idarts.arch.json_form import from_data, to_json
 from idarts.arch.record import Architecture
 from idarts.arch.space import all_spaces, space_of
 from idarts.errors import InputError
+from idarts.files import load_json
 
 RESULT = "result.json"  # a search writes it into its run folder; its key `architecture` holds the record
 
@@ -111,7 +112,7 @@ def _texts() -> list[str]:
 def _from_text(text: str) -> Architecture | None:
     stripped = text.strip()
     if stripped.startswith(("{", "[{")):
-        data = load(stripped)
+        data = load_json(stripped)
         return _from_mapping(data[0] if isinstance(data, list) and len(data) == 1 else data)
     return _from_spaces(stripped)
 

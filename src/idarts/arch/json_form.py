@@ -7,6 +7,7 @@ from typing import Any
 
 from idarts.arch.record import Architecture, Cell
 from idarts.errors import InputError
+from idarts.files import load_json
 
 SCHEMA = 1
 
@@ -65,22 +66,7 @@ def from_json(text: str) -> Architecture:
     Traceback (most recent call last):
     idarts.errors.InputError: schema is 2, expected 1
     """
-    return from_data(load(text))
-
-
-def load(text: str) -> Any:
-    """`json.loads` with an InputError for every text that is not JSON.
-
-    >>> load('{"schema": ')
-    Traceback (most recent call last):
-    idarts.errors.InputError: not JSON: Expecting value: line 1 column 12 (char 11)
-    """
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise InputError("not JSON that can be read: it is nested too deeply") from None
-    except ValueError as error:  # also integers with thousands of digits
-        raise InputError(f"not JSON: {error}") from None
+    return from_data(load_json(text))
 
 
 def _shown(name: Any) -> str:

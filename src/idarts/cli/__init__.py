@@ -12,6 +12,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from idarts._version import __version__
+from idarts.cli.console import say
 from idarts.cli.parser import Parser
 from idarts.errors import InputError
 
@@ -109,11 +110,11 @@ def _print_error(line: str) -> None:
 
         if reported_by_first(line):
             return
-    print(line, file=sys.stderr)
+    say(line, file=sys.stderr)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"idarts: warning: {message}", file=sys.stderr)
+    say(f"idarts: warning: {message}", file=sys.stderr)
 
 
 def _flush() -> bool:

@@ -5,13 +5,13 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from idarts.arch import Architecture, convert, draw, parse, registry, space_of, to_data
 from idarts.arch.forms import described_forms, form_names
+from idarts.cli.console import console, say
 from idarts.cli.parser import Parser, add_action
-from idarts.files import write_whole
+from idarts.files import make_parents, write_whole
 from idarts.pages.gallery import write_gallery
 
 
@@ -59,15 +59,13 @@ def sizes(args: Namespace) -> dict[str, int | None]:
 def _list(args: Namespace) -> None:
     entries = [registry.entry(name) for name in registry.names()]
     if args.json:
-        print(
-            json.dumps([{"name": e.name, "space": e.architecture.space, "provenance": e.provenance} for e in entries])
-        )
+        say(json.dumps([{"name": e.name, "space": e.architecture.space, "provenance": e.provenance} for e in entries]))
         return
     table = Table("name", "space", "CIFAR-10 test error", "paper", title="Published cells")
     for entry in entries:
         paper = entry.provenance["paper"].split(",")[0]
         table.add_row(entry.name, entry.architecture.space, _error(entry.provenance.get("published", {})), paper)
-    Console().print(table)
+    console().print(table)
 
 
 def _error(published: dict[str, float]) -> str:
@@ -87,7 +85,7 @@ def _show(args: Namespace) -> None:
         "networks": _networks(architecture, sizes(args)),
     }
     if args.json:
-        print(json.dumps(report, ensure_ascii=False))
+        say(json.dumps(report, ensure_ascii=False))
     else:
         _print_report(architecture, report)
 
@@ -108,18 +106,18 @@ def _networks(architecture: Architecture, changes: dict[str, int | None]) -> dic
 
 
 def _print_report(architecture: Architecture, report: dict[str, Any]) -> None:
-    console = Console(soft_wrap=True, markup=False, highlight=False)  # long lines stay whole, to be copied
-    console.print(f"{report['name'] or 'unpublished cell'} ({architecture.space})", style="bold")
+    screen = console(soft_wrap=True)  # long lines stay whole, to be copied
+    screen.print(f"{report['name'] or 'unpublished cell'} ({architecture.space})", style="bold")
     for form, write in space_of(architecture).forms.items():
-        console.print(f"{form}: {write(architecture)}")
+        screen.print(f"{form}: {write(architecture)}")
     for choice, branch in architecture.choices.items():
-        console.print(f"{choice}: {branch}")
+        screen.print(f"{choice}: {branch}")
     for name, value in (report["provenance"] or {}).items():
         listed = isinstance(value, dict)
         facts = ", ".join(f"{key.replace('_', ' ')} {fact}" for key, fact in value.items()) if listed else value
-        console.print(f"{name}: {facts}")
+        screen.print(f"{name}: {facts}")
     if report["networks"]:
-        console.print(_counts_table(report["networks"]))
+        screen.print(_counts_table(report["networks"]))
 
 
 def _counts_table(networks: dict[str, Any]) -> Table:
@@ -136,17 +134,17 @@ def _counts_table(networks: dict[str, Any]) -> Table:
 
 
 def _draw(args: Namespace) -> None:
-    print(draw(args.what, args.output))
+    say(draw(args.what, args.output))
 
 
 def _convert(args: Namespace) -> None:
     text = convert(args.what, args.to)
     if args.output:
-        write_whole(Path(args.output), f"{text}\n".encode())
-        print(args.output)
+        write_whole(make_parents(Path(args.output)), f"{text}\n".encode())
+        say(args.output)
     else:
-        print(text)
+        say(text)
 
 
 def _gallery(args: Namespace) -> None:
-    print(write_gallery(Path(args.output)))
+    say(write_gallery(Path(args.output)))

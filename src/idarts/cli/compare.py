@@ -9,6 +9,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from idarts.cli.console import console, say
 from idarts.cli.parser import Parser
 from idarts.experiments.comparison import compare
 from idarts.experiments.facts import facts
@@ -35,13 +36,13 @@ def run(args: Namespace) -> None:
     comparison = facts(compare([Path(run) for run in args.runs], by, args.measure))
     page = write_comparison(comparison, Path(args.out)) if args.out else None
     if args.json:
-        print(json.dumps(comparison, allow_nan=False))
+        say(json.dumps(comparison, allow_nan=False))
         return
     columns = get_terminal_size((_ENDLESS, 1)).columns
     for whole, brief in zip(sections(comparison), sections(comparison, brief=True), strict=True):
         _print(whole if _width(_table(whole)) <= columns else brief, columns)
     if page:
-        print(page)
+        say(page)
 
 
 def _print(section: Section, columns: int) -> None:
@@ -76,4 +77,4 @@ def _width(table: Table) -> int:
 
 
 def _console(width: int) -> Console:
-    return Console(markup=False, highlight=False, width=width)
+    return console(width=width)

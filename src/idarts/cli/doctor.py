@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from idarts._version import __version__
+from idarts.cli.console import say
 from idarts.cli.parser import Parser
 from idarts.data import SOURCES
 from idarts.data.roots import VARIABLE as DATA
@@ -69,7 +70,7 @@ def run(args: Namespace) -> None:
     findings = [*_required(), *_machine(), *_data(), *_tables(), *_extras(), _browser()]
     broken = [finding.name for finding in findings if finding.state == "broken"]
     if args.json:
-        print(json.dumps({"ok": not broken, "findings": [finding.to_data() for finding in findings]}))
+        say(json.dumps({"ok": not broken, "findings": [finding.to_data() for finding in findings]}))
     else:
         _print(findings)
     if broken:
@@ -196,12 +197,12 @@ def _print(findings: list[Finding]) -> None:
     """Without rich: this command is for machines where something is missing."""
     width = max(len(finding.name) for finding in findings)
     for part in dict.fromkeys(finding.part for finding in findings):
-        print(part)
+        say(part)
         for finding in findings:
             if finding.part == part:
-                print(f" {_MARKS[finding.state]} {finding.name:{width}}  {finding.detail}")
+                say(f" {_MARKS[finding.state]} {finding.name:{width}}  {finding.detail}")
                 if finding.help:
-                    print(f"   {'':{width}}  → {finding.help}")
+                    say(f"   {'':{width}}  → {finding.help}")
     missing = sum(finding.state == "missing" for finding in findings)
     if not any(finding.state == "broken" for finding in findings):
-        print(f"everything that is required is installed; optional things missing: {missing}")
+        say(f"everything that is required is installed; optional things missing: {missing}")

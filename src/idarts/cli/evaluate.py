@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from torch import nn
 
+from idarts.cli.console import console, printable, say
 from idarts.cli.parser import Parser, add_option, one_of
-from idarts.cli.printing import printable
 from idarts.data import ImageData, load_typed
 from idarts.engine.device import device_named
 from idarts.engine.folder import EVALUATION, EVALUATION_PAGE, is_run, read_config
@@ -59,11 +58,11 @@ def run(args: Namespace) -> None:
     write_whole(out / EVALUATION, f"{text}\n".encode())
     write_whole(out / EVALUATION_PAGE, html.encode())
     if args.json:
-        print(json.dumps(results, ensure_ascii=False))
+        say(json.dumps(results, ensure_ascii=False))
         return
     _print(results)
-    print(f"results: {out / EVALUATION}")
-    print(f"page:    {out / EVALUATION_PAGE}")
+    say(f"results: {out / EVALUATION}")
+    say(f"page:    {out / EVALUATION_PAGE}")
 
 
 def _own_data(net: nn.Module, args: Namespace) -> ImageData:
@@ -82,23 +81,23 @@ def _own_data(net: nn.Module, args: Namespace) -> ImageData:
 
 
 def _print(results: dict[str, Any]) -> None:
-    console = Console(markup=False, highlight=False)
+    screen = console()
     data, classes = results["data"], results["classes"]
-    title = f"{data['images']:,} {data['part']} images of {printable(data['source'])}"
-    console.print(title, style="bold", soft_wrap=True)
+    title = f"{data['images']:,} {data['part']} images of {data['source']}"
+    screen.print(title, style="bold", soft_wrap=True)
     if about := about_split(data):
-        console.print(about, soft_wrap=True)
+        screen.print(about, soft_wrap=True)
     accuracy, top5 = results["accuracy"], results["top5"]
-    console.print(f"accuracy {percent(accuracy)} (95 % interval {interval(accuracy, data['images'])})", end="")
-    console.print(f", top-5 {percent(top5)} ({interval(top5, data['images'])})" if len(classes) > 5 else "", end="")
-    console.print(f", loss {number(results['loss'])}", end="")
-    console.print(f", calibration error {percent(results['calibration']['error'])}")
-    console.print(_class_table(classes))
+    screen.print(f"accuracy {percent(accuracy)} (95 % interval {interval(accuracy, data['images'])})", end="")
+    screen.print(f", top-5 {percent(top5)} ({interval(top5, data['images'])})" if len(classes) > 5 else "", end="")
+    screen.print(f", loss {number(results['loss'])}", end="")
+    screen.print(f", calibration error {percent(results['calibration']['error'])}")
+    screen.print(_class_table(classes))
     if len(classes) <= _MATRIX:
-        console.print(_matrix(results))
+        screen.print(_matrix(results))
     else:
-        console.print(_mistakes(results))
-    console.print(_bins(results["calibration"]["bins"]))
+        screen.print(_mistakes(results))
+    screen.print(_bins(results["calibration"]["bins"]))
 
 
 def _class_table(classes: list[dict[str, Any]]) -> Table:

@@ -3,6 +3,7 @@
 from argparse import Namespace
 from pathlib import Path
 
+from idarts.cli.console import say
 from idarts.cli.parser import Parser, one_of
 from idarts.training import FORMATS, export, load
 
@@ -25,8 +26,8 @@ def run(args: Namespace) -> None:
     """Export, and print how far the outputs of each file differ from the network's."""
     differences = export(load(args.run), Path(args.out), args.format, overwrite=args.overwrite)
     for name, difference in differences.items():
-        print(f"{name}: {_checked(name, difference)}")
-    print(f"folder: {args.out}")
+        say(f"{name}: {_checked(name, difference)}")
+    say(f"folder: {args.out}")
 
 
 def _checked(name: str, difference: float | None) -> str:

@@ -1,16 +1,16 @@
 """The options that `idarts sweep` and `idarts reproduce` share: where jobs run, how many at a time, how often."""
 
 import json
-import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from idarts.cli.console import say
 from idarts.cli.parser import Parser
 from idarts.cli.progress import Progress
-from idarts.errors import InputError
+from idarts.errors import InputError, command
 from idarts.experiments.engines import Engine, local, on_ray, on_slurm
 from idarts.experiments.runner import RETRIES
 
@@ -40,7 +40,7 @@ def job_options(
     """The engine, None for this process, and the options of the runner; `engine` is the default."""
     name = args.engine or engine
     _require_sensible(args, name)
-    options = {"jobs": args.jobs, "threads": args.threads, "retries": args.retries, "tell": _tell, "watch": _progress}
+    options = {"jobs": args.jobs, "threads": args.threads, "retries": args.retries, "tell": tell, "watch": _progress}
     if name in ("here", "local"):
         return (local() if name == "local" else None), options
     threads = args.threads or 1
@@ -84,8 +84,8 @@ def explained_stop(out: Path, words: list[str], args: Any, options: Mapping[str,
             value = getattr(args, name)
             if value != default:
                 words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
-        print(f"stopped; finished jobs are in {out}, and the same command continues:")
-        print(f"  {shlex.join(['idarts', *words])}")
+        say(f"stopped; finished jobs are in {out}, and the same command continues:")
+        say(f"  {command(*words)}")
         raise
 
 
@@ -96,5 +96,6 @@ def _progress() -> Iterator[dict[str, Any]]:
         yield {"on_round": progress, "on_message": progress.message}
 
 
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+def tell(line: str) -> None:
+    """A line about jobs, on stderr."""
+    say(line, file=sys.stderr, flush=True)

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from textwrap import fill
 from typing import Any
 
+from idarts.cli.console import say
 from idarts.cli.parser import Parser
 from idarts.searching import METHODS, config
 
@@ -19,14 +20,14 @@ def run(args: Namespace) -> None:
     """Print every method with its axes, its paper and the training batches that a round takes."""
     rows = [_row(name) for name in METHODS]
     if args.json:
-        print(json.dumps(rows, ensure_ascii=False))
+        say(json.dumps(rows, ensure_ascii=False))
         return
     for row in rows:
         axes = ", ".join(f"{axis} {row['axes'][axis]}" for axis in _SHOWN if row["axes"][axis])
-        print(row["name"])
-        print(fill(row["summary"], 100, initial_indent="  ", subsequent_indent="  "))
-        print(f"  {axes}")
-    print("\nUse one with `idarts search --method NAME`; --json also has papers and settings.")
+        say(row["name"])
+        say(fill(row["summary"], 100, initial_indent="  ", subsequent_indent="  "))
+        say(f"  {axes}")
+    say("\nUse one with `idarts search --method NAME`; --json also has papers and settings.")
 
 
 _SHOWN = ("strategy", "relaxation", "hypergradient", "selection")

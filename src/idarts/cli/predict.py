@@ -1,23 +1,20 @@
 """`idarts predict`: the classes of image files."""
 
-import csv
-import io
 import json
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
+from idarts.cli.console import printable, say
 from idarts.cli.parser import Parser
-from idarts.cli.printing import printable
 from idarts.engine.device import device_named
 from idarts.errors import InputError
-from idarts.files import write_whole
+from idarts.files import csv_text, write_whole
 from idarts.training import Prediction, load, predict
 from idarts.training.prediction import image_files
 
 _WIDEST = 60  # of the column of file names
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs a cell that begins like this
 
 
 def add_arguments(parser: Parser) -> None:
@@ -46,12 +43,12 @@ def run(args: Namespace) -> None:
         if targets or prediction.problem is not None:
             done.append(prediction)
         if args.json:
-            print(as_jsonl([prediction]), end="")
+            say(as_jsonl([prediction]), end="")
         elif prediction.problem is None and not targets:
-            print(f"{printable(str(prediction.file)):<{width}}  {_classes(prediction)}")
+            say(f"{printable(str(prediction.file)):<{width}}  {_classes(prediction)}")
     for target, form in targets.items():
         write_whole(target, form(done).encode("utf-8", "backslashreplace"))
-        print(f"written: {target}", file=sys.stderr if args.json else sys.stdout)
+        say(f"written: {target}", file=sys.stderr if args.json else sys.stdout)
     _report([one.problem for one in done if one.problem is not None], len(files))
 
 
@@ -66,29 +63,25 @@ def as_jsonl(predictions: Sequence[Prediction]) -> str:
 
 
 def as_csv(predictions: Sequence[Prediction]) -> str:
-    r"""A table with a row for each image. A quote before text that could be a formula makes it plain text.
+    r"""A table with a row for each image.
 
     >>> as_csv([Prediction(Path("=1.png"), (("cat", 0.75),)), Prediction(Path("b.png"), problem="b.png is not there")])
-    "file,label,probability,error\r\n'=1.png,cat,0.750000,\r\nb.png,,,b.png is not there\r\n"
+    "file,label,probability,error\n'=1.png,cat,0.750000,\nb.png,,,b.png is not there\n"
     """
     most = max((len(one.classes) for one in predictions), default=1) or 1
     heads = [word for place in range(most) for word in (_numbered("label", place), _numbered("probability", place))]
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(["file", *heads, "error"])
-    for one in predictions:
-        cells = [cell for label, share in one.classes for cell in (_defused(label), f"{share:.6f}")]
-        missing = [""] * (2 * most - len(cells))
-        writer.writerow([_defused(str(one.file)), *cells, *missing, _defused(one.problem or "")])
-    return text.getvalue()
+    return csv_text(["file", *heads, "error"], map(_csv_row, predictions))
+
+
+def _csv_row(prediction: Prediction) -> dict[str, str]:
+    row = {"file": str(prediction.file), "error": prediction.problem or ""}
+    for place, (label, share) in enumerate(prediction.classes):
+        row |= {_numbered("label", place): label, _numbered("probability", place): f"{share:.6f}"}
+    return row
 
 
 def _numbered(name: str, place: int) -> str:
     return name if place == 0 else f"{name}_{place + 1}"
-
-
-def _defused(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _require_writable(target: Path) -> None:
@@ -103,7 +96,7 @@ def _require_writable(target: Path) -> None:
 
 def _report(problems: Sequence[str], total: int) -> None:
     for problem in problems:
-        print(f"idarts: {printable(problem)}", file=sys.stderr)
+        say(f"idarts: {problem}", file=sys.stderr)
     if problems:
         raise InputError(f"{len(problems)} of {total} images could not be read; the others were classified")
 

@@ -2,16 +2,17 @@
 
 import json
 from argparse import Namespace
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
 from rich.table import Table
 
 from idarts.arch import parse, to_data
 from idarts.arch.forms import described_forms
 from idarts.cli.arch import add_sizes, sizes
+from idarts.cli.console import console, say
 from idarts.cli.parser import Parser, add_option
 from idarts.engine.device import device_named
 from idarts.engine.folder import MODEL
@@ -48,13 +49,17 @@ def run(args: Namespace) -> None:
         if args.threads < 1:
             raise InputError(f"--threads is {args.threads}, expected at least 1")
         torch.set_num_threads(args.threads)
+    if not 0 <= args.seconds < inf:
+        raise InputError(f"--seconds is {args.seconds:g}, expected a number of at least 0")
+    if min(args.batches) < 1:
+        raise InputError(f"--batches is {min(args.batches)}, expected at least 1")
     device = device_named(args.device)
     architecture, skeleton, in_channels, (height, width) = _described(args)
     net = network(architecture, skeleton, in_channels=in_channels).to(device)
     cost = profile(net, (in_channels, height, width), args.batches, args.seconds)
     facts = {"architecture": to_data(architecture), "macro": vars(skeleton), **cost}
     if args.json:
-        print(json.dumps(facts, ensure_ascii=False))
+        say(json.dumps(facts, ensure_ascii=False))
     else:
         _print(architecture.space, skeleton, facts)
 
@@ -78,16 +83,16 @@ def _described(args: Namespace) -> tuple[Any, Skeleton, int, tuple[int, int]]:
 
 
 def _print(space: str, skeleton: Skeleton, facts: dict[str, Any]) -> None:
-    console = Console(markup=False, highlight=False)
+    screen = console()
     channels, height, width = facts["image"]
-    console.print(
+    screen.print(
         f"{space}: depth {skeleton.depth}, {skeleton.channels} channels, {skeleton.classes} classes, "
         f"images of {channels} × {height} × {width}",
         style="bold",
     )
-    console.print(f"parameters:    {facts['params']:,}")
+    screen.print(f"parameters:    {facts['params']:,}")
     for convention, number in facts["multiply_adds"].items():
-        console.print(f"multiply-adds: {number:,} ({convention})")
+        screen.print(f"multiply-adds: {number:,} ({convention})")
     table = Table("batch", "fastest", "median", "runs", "images per second", "peak memory")
     for column in table.columns:
         column.justify = "right"
@@ -100,13 +105,13 @@ def _print(space: str, skeleton: Skeleton, facts: dict[str, Any]) -> None:
             f"{cost['images_per_second']:,.0f}",
             _memory(cost["peak"]),
         )
-    console.print(table)
+    screen.print(table)
     machine = facts["machine"]
     counted = "as the allocator counts" if facts["peak_is"] == "allocator" else "without working memory"
-    console.print(f"peak memory: weights, images and activations, {counted}")
-    console.print(f"this process at its peak, with Python and torch: {_memory(facts['resident'])} resident")
+    screen.print(f"peak memory: weights, images and activations, {counted}")
+    screen.print(f"this process at its peak, with Python and torch: {_memory(facts['resident'])} resident")
     threads = f", {machine['threads']} thread{'s' if machine['threads'] > 1 else ''}"
-    console.print(f"machine: {machine['name']} ({machine['device']}{threads}), torch {machine['torch']}")
+    screen.print(f"machine: {machine['name']} ({machine['device']}{threads}), torch {machine['torch']}")
 
 
 def _time(seconds: float) -> str:

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from idarts.cli.console import console, say
 from idarts.cli.views import SEARCH, Round, View, Work
 
 LINE_SECONDS = 2.0  # between two plain lines
@@ -68,7 +69,7 @@ class Progress:
             self.live.start()  # only now: a failure before the first round leaves no empty view
             self.live.update(self._table(now, latest, work), refresh=True)
         else:
-            print(self._line(now, latest, work), file=self.console.file, flush=True)
+            say(self._line(now, latest, work), file=self.console.file, flush=True)
 
     def message(self, text: str) -> None:
         """Show a status message outside rounds, e.g. during a warm-up or a selection."""
@@ -82,7 +83,7 @@ class Progress:
             self.live.start()
             self.live.update(table, refresh=True)
         else:
-            print(text, file=self.console.file, flush=True)
+            say(text, file=self.console.file, flush=True)
 
     @property
     def _pause(self) -> float:
@@ -126,4 +127,4 @@ class _Moment(NamedTuple):
 
 def _stderr() -> Console:
     """A live view needs a terminal, even where colours are forced."""
-    return Console(stderr=True, force_interactive=None if sys.stderr.isatty() else False)
+    return console(stderr=True, force_interactive=None if sys.stderr.isatty() else False)

@@ -3,6 +3,7 @@
 from argparse import Namespace
 from pathlib import Path
 
+from idarts.cli.console import say
 from idarts.cli.parser import Parser
 from idarts.pages import write_report
 
@@ -15,4 +16,4 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: Namespace) -> None:
     """Write the report and print its path."""
-    print(write_report(Path(args.run), Path(args.output) if args.output else None))
+    say(write_report(Path(args.run), Path(args.output) if args.output else None))

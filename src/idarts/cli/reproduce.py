@@ -4,6 +4,7 @@ from argparse import Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 from typing import Any
 
+from idarts.cli.console import say
 from idarts.cli.jobs import add_job_options, explained_stop, job_options
 from idarts.cli.parser import Parser, add_option
 from idarts.errors import InputError
@@ -47,7 +48,7 @@ def run(args: Namespace) -> None:
     )
     engine, options = job_options(args, "local" if (args.jobs or 1) > 1 else "here", request.out)
     with explained_stop(request.out, ["reproduce", args.experiment], args, _DEFAULTS):
-        print(run_experiment(experiment, request, engine, **options))
+        say(run_experiment(experiment, request, engine, **options))
 
 
 def _experiment(name: str) -> Experiment:

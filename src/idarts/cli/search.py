@@ -1,16 +1,17 @@
 """`idarts search`: Algorithm 1 from one command."""
 
-import shlex
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 from idarts.arch import as_text
+from idarts.cli.console import say
 from idarts.cli.parser import Parser
 from idarts.cli.progress import Progress
 from idarts.cli.settings import RunSettings, add_run_arguments, print_settings, read_settings, resumable
 from idarts.data import load_typed as load_source
 from idarts.engine.folder import folder_name
+from idarts.errors import command
 from idarts.searching import METHODS, PRESETS, RunConfig
 from idarts.searching import run as run_search
 from idarts.searching import upgrade as upgrade_settings
@@ -22,7 +23,7 @@ def upgrade(data: dict[str, Any]) -> dict[str, Any]:
     return upgrade_settings({name: value for name, value in data.items() if name != "choices"})
 
 
-SETTINGS = RunSettings(RunConfig(), PRESETS, METHODS, upgrade, {"data": load_source, "tables": load_table})
+SETTINGS = RunSettings(RunConfig(), PRESETS, METHODS, upgrade, {"data": load_source, "tables": load_table}, "search")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -42,6 +43,6 @@ def run(args: Namespace) -> None:
         result = run_search(
             settings, out, resume=args.resume, overwrite=args.overwrite, on_round=progress, on_message=progress.message
         )
-    print(f"architecture: {as_text(result.architecture)}")
-    print(f"run:          {out}")
-    print(f"report:       {shlex.join(['idarts', 'report', str(out)])}")
+    say(f"architecture: {as_text(result.architecture)}")
+    say(f"run:          {out}")
+    say(f"report:       {command('report', out)}")

@@ -1,7 +1,6 @@
 """Settings on the command line: an option for every setting of a record, and from what was typed back to the record."""
 
 import json
-import shlex
 from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,11 +8,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
+from idarts.cli.console import say
 from idarts.cli.parser import Parser, add_option
-from idarts.cli.settings_file import load, to_yaml
 from idarts.engine.run import Interrupted
 from idarts.engine.settings import Setting, dotted, resolve, settings_of
-from idarts.errors import InputError, nearest, require_known
+from idarts.engine.settings_file import load, to_yaml
+from idarts.errors import InputError, command, nearest, require_known
 
 Record = TypeVar("Record")
 Layer = Mapping[str, Any]
@@ -31,6 +31,8 @@ class RunSettings(Generic[Record]):
     """from the content of a file, also of an older version, to the settings of today"""
     loaders: Mapping[str, Callable[[str], object]] = field(default_factory=dict)
     """for settings that name a user's own part without `PartOf`: what imports it when it was typed"""
+    kind: str = "run"
+    """what the runs are: a search, a training"""
 
     def options(self) -> dict[str, Setting]:
         """The settings by name."""
@@ -79,21 +81,21 @@ def read_settings(args: Namespace, settings: RunSettings[Record]) -> Record:
 
 def print_settings(record: Any) -> None:
     """All settings, as a file for `--config`."""
-    print(to_yaml(json.loads(json.dumps(asdict(record)))), end="")
+    say(to_yaml(json.loads(json.dumps(asdict(record)))), end="")
 
 
 @contextmanager
-def resumable(command: str, out: Path, record: Record, settings: RunSettings[Record]) -> Iterator[None]:
+def resumable(name: str, out: Path, record: Record, settings: RunSettings[Record]) -> Iterator[None]:
     """If the run is interrupted, print the command that resumes it."""
     try:
         yield
     except Interrupted as stopped:
-        print(f"stopped after round {stopped}; resume with:")
-        print(f"  {resume_command(command, out, record, settings)}")
+        say(f"stopped after round {stopped}; resume with:")
+        say(f"  {resume_command(name, out, record, settings)}")
         raise
 
 
-def resume_command(command: str, out: Path, record: Record, settings: RunSettings[Record]) -> str:
+def resume_command(name: str, out: Path, record: Record, settings: RunSettings[Record]) -> str:
     """The command that resumes a run, for a shell. It names a user's own parts: nothing from a file is imported.
 
     >>> from idarts.searching import RunConfig
@@ -103,8 +105,8 @@ def resume_command(command: str, out: Path, record: Record, settings: RunSetting
     values = dotted(asdict(record))  # type: ignore[call-overload] # a dataclass
     named = {name for name, setting in settings.options().items() if setting.registry is not None}
     parts = sorted(named | set(settings.loaders))
-    words = [word for name in parts if ":" in str(values[name]) for word in (f"--{name}", values[name])]
-    return shlex.join(["idarts", command, "--resume", "--out", str(out), *words])
+    words = [word for part in parts if ":" in str(values[part]) for word in (f"--{part}", values[part])]
+    return command(name, "--resume", "--out", out, *words)
 
 
 def _resumed(args: Namespace, settings: RunSettings[Any]) -> list[Layer]:
@@ -116,7 +118,18 @@ def _resumed(args: Namespace, settings: RunSettings[Any]) -> list[Layer]:
         data = load(file)
     except InputError:
         return []
+    kind = _kind(data)
+    if kind not in (settings.kind, None):
+        right = command({"search": "search", "training": "train"}[kind], "--resume", "--out", args.out)
+        raise InputError(f"{args.out} holds a {kind}, not a {settings.kind}; resume it with: {right}")
     return [_checked(file, data, settings)]
+
+
+def _kind(config: Mapping[str, Any]) -> str | None:
+    """What a run is by its settings: those of a training name the architecture."""
+    if "checkpoint_rounds" not in config:
+        return None
+    return "training" if "architecture" in config else "search"
 
 
 def _checked(file: Path, data: dict[str, Any], settings: RunSettings[Any]) -> Layer:

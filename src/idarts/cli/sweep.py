@@ -1,15 +1,17 @@
 """`idarts sweep`: many searches from one file."""
 
-import shlex
+import sys
 from argparse import Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
-from idarts.cli.jobs import add_job_options, explained_stop, job_options
-from idarts.cli.parser import Parser
+from idarts.cli.console import say
+from idarts.cli.jobs import add_job_options, explained_stop, job_options, tell
+from idarts.cli.parser import Parser, add_option
+from idarts.errors import command
 from idarts.experiments import Request, read_plan, run_experiment
 from idarts.experiments.runner import LOGS
 from idarts.experiments.store import RESULTS
-from idarts.experiments.sweep import EXAMPLE
+from idarts.experiments.sweep import EXAMPLE, MOST_JOBS, Plan, TooManyJobsError
 
 _ABOUT = f"""\
 FILE is YAML; every combination of spaces, methods, grid and seeds is a search of its own:
@@ -28,19 +30,34 @@ def add_arguments(parser: Parser) -> None:
     parser.formatter_class = RawDescriptionHelpFormatter
     parser.epilog = _ABOUT
     parser.add_argument("file", metavar="FILE", help="the sweep, as below")
+    most = f"searches that the file may plan without a question (default: {MOST_JOBS})"
+    add_option(parser, "--max-jobs", type=int, default=MOST_JOBS, metavar="N", help=most)
     parser.add_argument("--out", help="folder of the sweep (default: the file's `out`, else sweeps/FILE)")
     add_job_options(parser, "local", "one for each core, or one on a GPU; with Ray or Slurm all")
+
+
+def _planned(file: Path, most: int) -> Plan:
+    """The plan; one that is very large is asked about, where a person can answer."""
+    try:
+        return read_plan(file, most, tell)
+    except TooManyJobsError as error:
+        if not sys.stdin.isatty() or not sys.stderr.isatty():
+            raise
+        say(f"{error}. Plan them now? [y/N] ", file=sys.stderr, end="", flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise
+    return read_plan(file, sys.maxsize, tell)
 
 
 def run(args: Namespace) -> None:
     """Run the jobs of a sweep that are not done, and say where its table is, or how to continue."""
     file = Path(args.file)
-    plan = read_plan(file)
+    plan = _planned(file, args.max_jobs)
     out = Path(args.out) if args.out else plan.out or Path("sweeps") / file.stem
     engine, options = job_options(args, "local", out, plan.slurm)
-    with explained_stop(out, ["sweep", args.file], args, {"out": None}):
+    with explained_stop(out, ["sweep", args.file], args, {"out": None, "max_jobs": MOST_JOBS}):
         page = run_experiment(plan.experiment, Request(out), engine, **options)
-    print(f"table: {out}/{RESULTS}")
+    say(f"table: {out}/{RESULTS}")
     if page.exists():
-        print(f"page:  {page}")
-    print(f"look:  idarts compare {shlex.quote(str(out))}")
+        say(f"page:  {page}")
+    say(f"look:  {command('compare', out)}")

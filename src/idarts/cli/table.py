@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from idarts.arch.forms import described_forms
+from idarts.cli.console import console, say
 from idarts.cli.parser import Parser, add_action
 from idarts.tables import TABLES, fit_table, import_table, importable_files, load_typed, row_table, table
 
@@ -79,9 +80,9 @@ def _query(args: Namespace) -> None:
     else:
         answer = table(args.benchmark, args.tables).query(args.cell)
     if args.json:
-        print(json.dumps(answer))
+        say(json.dumps(answer))
         return
-    console = _console()
+    screen = _console()
     grids: dict[str, Mapping[str, Any]] = {}
     for key, value in answer.items():
         if key == "epochs":
@@ -89,23 +90,23 @@ def _query(args: Namespace) -> None:
         elif isinstance(value, Mapping) and key != "architecture":
             grids[key] = value
         else:
-            console.print(f"{_LABELS.get(key, key)}: {value if key == 'index' else _shown(value)}")
+            screen.print(f"{_LABELS.get(key, key)}: {value if key == 'index' else _shown(value)}")
     if grids:
-        console.print(_grid(grids))
+        screen.print(_grid(grids))
 
 
 def _best(args: Namespace) -> None:
     benchmark = row_table(args.benchmark, args.tables)
     answers = benchmark.top(args.top, args.dataset, args.split)
     if args.json:
-        print(json.dumps(answers))
+        say(json.dumps(answers))
         return
-    console = _console()
+    screen = _console()
     split = args.split or benchmark.split
-    console.print(f"{args.benchmark}: best by {split} accuracy on {args.dataset}", style="bold")
+    screen.print(f"{args.benchmark}: best by {split} accuracy on {args.dataset}", style="bold")
     for place, answer in enumerate(answers, start=1):
         accuracy = answer.get(args.dataset, answer)[split]
-        console.print(f"{place:>3}  {accuracy:.3f} %  {_name(answer)}")
+        screen.print(f"{place:>3}  {accuracy:.3f} %  {_name(answer)}")
 
 
 def _rank(args: Namespace) -> None:
@@ -117,21 +118,21 @@ def _rank(args: Namespace) -> None:
     }
     if args.json:
         names = {key: answer[key] for key in ("index", "hash", "architecture") if key in answer}
-        print(json.dumps({**names, **ranks}))
+        say(json.dumps({**names, **ranks}))
         return
-    console = _console()
-    console.print(_name(answer))
-    console.print(_grid({name: {f"by {split}": _of(rank) for split, rank in by.items()} for name, by in ranks.items()}))
+    screen = _console()
+    screen.print(_name(answer))
+    screen.print(_grid({name: {f"by {split}": _of(rank) for split, rank in by.items()} for name, by in ranks.items()}))
 
 
 def _fit(args: Namespace) -> None:
     with _progress(f"fitting {args.benchmark}") as progress:
         written, figures = fit_table(args.benchmark, args.tables, progress)
     if args.json:
-        print(json.dumps({"file": str(written), **figures}))
+        say(json.dumps({"file": str(written), **figures}))
         return
-    print(written)
-    print(
+    say(written)
+    say(
         f"five folds of {figures['cells']:,} cells: Spearman's correlation {figures['spearman']:.3f}, mean error "
         f"{figures['mean_error']:.3f} %, within two deviations {100 * figures['within_two_deviations']:.1f} %"
     )
@@ -141,8 +142,8 @@ def _fit(args: Namespace) -> None:
 def _progress(text: str) -> Iterator[Callable[[int, int], None]]:
     from rich.progress import Progress  # noqa: PLC0415 (slow to import, and only used here)
 
-    console = Console(stderr=True)
-    with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
+    screen = console(stderr=True)
+    with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:
         task = bar.add_task(text, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -150,14 +151,14 @@ def _progress(text: str) -> Iterator[Callable[[int, int], None]]:
 def _import(args: Namespace) -> None:
     with _progress(f"reading {args.file}") as progress:
         written = import_table(args.file, args.tables, progress)
-    print(written)
+    say(written)
     used = TABLES[written.stem].locate(args.tables)
     if used != written:
-        print(f"but look-ups use {used}, which comes first; name the new one's folder with --tables or IDARTS_TABLES")
+        say(f"but look-ups use {used}, which comes first; name the new one's folder with --tables or IDARTS_TABLES")
 
 
 def _console() -> Console:
-    return Console(soft_wrap=True, markup=False, highlight=False)  # long lines stay whole, to be copied
+    return console(soft_wrap=True)  # long lines stay whole, to be copied
 
 
 def _grid(columns: Mapping[str, Mapping[str, Any]]) -> Grid:

@@ -1,17 +1,18 @@
 """`idarts train`: an architecture from scratch, from one command."""
 
-import shlex
 from argparse import SUPPRESS, Namespace
 from pathlib import Path
 from typing import Any
 
 from idarts.arch.forms import described_forms
+from idarts.cli.console import say
 from idarts.cli.parser import Parser
 from idarts.cli.progress import Progress
 from idarts.cli.settings import RunSettings, add_run_arguments, print_settings, read_settings, resumable
 from idarts.cli.views import TRAINING
 from idarts.data import load_typed
 from idarts.engine.folder import read_result
+from idarts.errors import command
 from idarts.training.presets import PRESETS
 from idarts.training.run import run as run_training
 from idarts.training.run import run_name
@@ -30,7 +31,7 @@ def upgrade(data: dict[str, Any]) -> dict[str, Any]:
     return {**others, "architecture": data["arch"] or data.get("architecture", "")}
 
 
-SETTINGS = RunSettings(TrainConfig(), PRESETS, upgrade=upgrade, loaders={"data": load_typed})
+SETTINGS = RunSettings(TrainConfig(), PRESETS, upgrade=upgrade, loaders={"data": load_typed}, kind="training")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -53,7 +54,7 @@ def run(args: Namespace) -> None:
         result = run_training(settings, out, resume=args.resume, overwrite=args.overwrite, on_round=progress)
     if result.accuracy is not None:
         low, high = read_result(out)["test"]["interval"]
-        print(f"test accuracy: {100 * result.accuracy:.2f} % (95 % interval {100 * low:.1f}–{100 * high:.1f} %)")
-    print(f"run:           {out}")
-    print(f"model:         {out}/model")
-    print(f"report:        {shlex.join(['idarts', 'report', str(out)])}")
+        say(f"test accuracy: {100 * result.accuracy:.2f} % (95 % interval {100 * low:.1f}–{100 * high:.1f} %)")
+    say(f"run:           {out}")
+    say(f"model:         {out}/model")
+    say(f"report:        {command('report', out)}")

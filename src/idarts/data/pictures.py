@@ -13,6 +13,11 @@ from idarts.errors import InputError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+MOST_PIXELS = 1 << 26  # of an image that must be decoded in full: a quarter of a gigabyte; a small file can claim more
+_LARGE = 1 << 22  # pixels above which an image is reduced before it is resized, which takes twelve bytes a pixel
+_REDUCTION = 12
+_REDUCED = ("L", "RGB", "RGBA", "LA")  # modes whose mean is a colour
+
 
 ENDINGS = frozenset([".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"])
 
@@ -47,11 +52,26 @@ def read_picture(file: Path, size: int) -> Tensor:
     ((3, 8, 8), [7])
     """
     with pillow().open(file) as picture:
-        from PIL import ImageOps  # noqa: PLC0415 (as above)
+        return to_tensor(decoded(picture, size, size), size)
 
-        picture.draft("RGB", (2 * size, 2 * size))  # decodes large JPEGs at a fraction of their size
-        upright = ImageOps.exif_transpose(picture)  # phones store a rotation beside the pixels
-        return to_tensor(upright, size)
+
+def decoded(picture: "Image", height: int, width: int) -> "Image":
+    """The pixels of an opened image, upright, at least twice as large as they are needed, but not much larger.
+
+    A large JPEG is decoded at a fraction of its size; any other large image is decoded, then reduced by a whole factor.
+
+    >>> decoded(pillow().new("L", (9000, 3000)), 16, 16).size
+    (750, 250)
+    """
+    from PIL import ImageOps  # noqa: PLC0415 (as above)
+
+    picture.draft("RGB", (2 * width, 2 * height))
+    columns, rows = picture.size
+    if columns * rows > MOST_PIXELS:
+        raise InputError(f"it has {columns} × {rows} pixels, more than {MOST_PIXELS:,}; make it smaller")
+    upright = ImageOps.exif_transpose(picture)  # phones store a rotation beside the pixels
+    factor = min(columns // (2 * width), rows // (2 * height), _REDUCTION)
+    return upright.reduce(factor) if columns * rows > _LARGE and factor > 1 and upright.mode in _REDUCED else upright
 
 
 def to_tensor(picture: "Image", size: int | None) -> Tensor:

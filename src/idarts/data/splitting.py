@@ -9,7 +9,7 @@ from torch import Tensor
 
 from idarts.data.record import SomePart, take
 from idarts.data.roots import locate
-from idarts.data.sources.npz import read_npz
+from idarts.data.sources.npz import open_npz
 from idarts.errors import InputError
 
 OFFICIAL_FILE = "nasbench201_dataset_splits.npz"
@@ -73,12 +73,12 @@ def official_split(
     idarts.errors.InputError: the data root no/such/folder does not exist; correct --data-root or IDARTS_DATA
     """
     file = locate([OFFICIAL_FILE], root, "the official splits of NAS-Bench-201", f"the file {OFFICIAL_FILE}")
-    arrays = read_npz(file)
-    pair = next((p for p in (("train", "valid"), ("xvalid", "xtest")) if f"{name}__{p[0]}" in arrays), None)
-    if pair is None or f"{name}__{pair[1]}" not in arrays:
-        known = sorted({key.partition("__")[0] for key in arrays})
-        raise InputError(f"{file} has no split {name!r}, expected one of {', '.join(known)}")
-    first, second = (arrays[f"{name}__{half}"] for half in pair)
+    with open_npz(file) as arrays:
+        pair = next((p for p in (("train", "valid"), ("xvalid", "xtest")) if f"{name}__{p[0]}" in arrays), None)
+        if pair is None or f"{name}__{pair[1]}" not in arrays:
+            known = sorted({key.partition("__")[0] for key in arrays})
+            raise InputError(f"{file} has no split {name!r}, expected one of {', '.join(known)}")
+        first, second = (arrays[f"{name}__{half}"]() for half in pair)
     return split_at(part, first, second, rule=f"NAS-Bench-201 {name}")
 
 

@@ -1,12 +1,14 @@
 """Checkpoints: written to a temporary file, synced and renamed, so that each is complete. The last two are kept."""
 
+import io
 import os
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 
 from idarts.errors import InputError
+from idarts.files import beside, open_safely
 
 KEPT = 2
 FORMAT = "idarts-{}-1"  # with the kind of the run
@@ -19,10 +21,10 @@ def save(folder: Path, number: int, state: dict[str, Any], kind: str = "search")
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{number:08d}.pt"
-    temporary = folder / f".{path.name}.{os.getpid()}"
+    temporary = beside(path)
     try:
-        with temporary.open("wb") as file:
-            torch.save({"format": FORMAT.format(kind), "number": number, "state": state}, file)
+        with open_safely(temporary, "xb") as file:
+            _write({"format": FORMAT.format(kind), "number": number, "state": state}, file)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -36,6 +38,27 @@ def save(folder: Path, number: int, state: dict[str, Any], kind: str = "search")
     for old in [*newer, *numbered[:place][:-KEPT], *partial]:
         old.unlink(missing_ok=True)
     return path
+
+
+def _write(content: dict[str, Any], file: IO[bytes]) -> None:
+    """`torch.save`, which hides the error of a full disk behind one of its own: `enforce fail at inline_container`."""
+    problems: list[OSError] = []
+
+    class Noting(io.RawIOBase):
+        def write(self, data: Any) -> int:
+            try:
+                return file.write(data)
+            except OSError as error:
+                problems.append(error)
+                raise
+
+    sink: Any = Noting()  # torch needs no more of a file than this
+    try:
+        torch.save(content, sink)
+    except RuntimeError:
+        if problems:
+            raise problems[0] from None
+        raise
 
 
 def load(path: Path, kind: str = "search") -> tuple[int, dict[str, Any]]:

@@ -21,8 +21,11 @@ def device_named(name: str) -> torch.device:
         raise InputError(f"device is {name!r}, expected auto, cpu, or one such as cuda or cuda:1") from None
     if device.type != "cpu" and (accelerator is None or accelerator.type != device.type):
         raise InputError(f"device is {name!r}, but this machine has {accelerator or 'no accelerator'}; use auto or cpu")
-    if device.index is not None and device.index >= torch.accelerator.device_count():
-        raise InputError(f"device is {name!r}, but this machine has {torch.accelerator.device_count()} of them")
+    count = 1 if device.type == "cpu" else torch.accelerator.device_count()
+    if device.index is not None and device.index >= count:
+        raise InputError(f"device is {name!r}, but this machine has {count} of them; the first is {device.type}:0")
+    if device.type == "cpu":
+        return torch.device("cpu")
     return _of_rank(device)
 
 

@@ -12,9 +12,8 @@ report.html, evaluation.*  added by other commands
 """
 
 import json
-import shlex
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as short
@@ -25,8 +24,8 @@ from numpy.typing import NDArray
 
 from idarts.arch import Architecture, parse
 from idarts.engine.lock import LOCK, locked
-from idarts.errors import InputError
-from idarts.files import dump_json, finite, load_json, write_whole
+from idarts.errors import IdartsError, InputError, command
+from idarts.files import dump_json, finite, load_json, open_safely, write_whole
 
 CONFIG, METRICS, RESULT, CHECKPOINTS = "config.json", "metrics.jsonl", "result.json", "checkpoints"
 REPORT = "report.html"
@@ -68,7 +67,7 @@ def is_run(path: Path) -> bool:
         config = json.loads((path / CONFIG).read_text())
     except OSError:
         return False
-    except ValueError:
+    except (ValueError, RecursionError):
         return (path / LOCK).exists()
     return isinstance(config, dict) and "checkpoint_rounds" in config
 
@@ -114,13 +113,28 @@ def start(path: Path, config: Mapping[str, Any], files: Mapping[str, bytes] | No
 @contextmanager
 def round_log(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """A function that appends the entry of one round to the log; it is on disk when the function returns."""
-    with (path / METRICS).open("a") as file:
+    with _writing(path / METRICS):
+        file = open_safely(path / METRICS, "a")
 
-        def append(entry: Mapping[str, Any]) -> None:
+    def append(entry: Mapping[str, Any]) -> None:
+        with _writing(path / METRICS):
             file.write(json.dumps(finite(entry)) + "\n")
             file.flush()
 
+    try:
         yield append
+    finally:
+        with suppress(OSError):  # a full disk fails a second time here
+            file.close()
+
+
+@contextmanager
+def _writing(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = f"cannot write {file} ({error.strerror})"
+        raise IdartsError(f"{reason}; correct that, then continue with --resume") from None
 
 
 def drop_rounds(path: Path, after: int) -> None:
@@ -214,8 +228,8 @@ def read_run(path: Path) -> Run:
     for line, entry in lines:
         entry["alpha"] = _alpha(f"{path / METRICS} line {line}", entry.get("alpha"))
     if not lines:
-        command = "train" if "architecture" in config else "search"
-        start_it = shlex.join(["idarts", command, "--resume", "--out", str(path)])
+        kind = "train" if "architecture" in config else "search"
+        start_it = command(kind, "--resume", "--out", path)
         raise InputError(f"{path / METRICS} has no rounds yet; wait for the first one, or start it with `{start_it}`")
     return Run(path, config, _by_number(lines), result, cut)
 
@@ -226,8 +240,9 @@ def as_float(value: object) -> float:
     >>> as_float(2), as_float(float("inf")), as_float("2")
     (2.0, nan, nan)
     """
-    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else np.nan
-    return number if abs(number) < _LARGEST else np.nan
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < _LARGEST:
+        return np.nan
+    return float(value)
 
 
 def _read_object(file: Path, remedy: str) -> dict[str, Any]:
@@ -273,7 +288,7 @@ def _alpha(where: str, alpha: Any) -> dict[str, Floats]:
         return {}
     try:
         matrices = {name: np.array(rows, dtype=np.float64) for name, rows in alpha.items()}
-    except (AttributeError, TypeError, ValueError):
+    except (AttributeError, TypeError, ValueError, OverflowError):
         matrices = {"": np.empty(0)}
     if not all(matrix.ndim == 2 and matrix.size for matrix in matrices.values()):
         raise InputError(f"{where}: alpha is {short(alpha)}, expected a matrix for each group; delete that line")

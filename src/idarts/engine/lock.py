@@ -6,8 +6,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from idarts.errors import InputError
+from idarts.files import open_safely
 
 LOCK = ".lock"
 
@@ -21,12 +23,7 @@ def require_own(path: Path, record: str, kind: str) -> None:
 @contextmanager
 def locked(path: Path, kind: str) -> Iterator[None]:
     """Create a folder if needed and lock it for this process. The lock ends with the process, even if it is killed."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock = (path / LOCK).open("a+")
-    except OSError as error:
-        raise InputError(f"the folder {path} cannot be written: {error.strerror}; choose another with --out") from None
-    with lock:
+    with _opened(path, "a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -41,6 +38,14 @@ def locked(path: Path, kind: str) -> Iterator[None]:
         yield
 
 
+def _opened(path: Path, mode: str) -> IO[str]:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        return open_safely(path / LOCK, mode)
+    except OSError as error:
+        raise InputError(f"the folder {path} cannot be written: {error.strerror}; choose another with --out") from None
+
+
 def wait_until_free(path: Path, seconds: float) -> bool:
     """Wait until no process works in a folder, at most so many seconds; whether it is free.
 
@@ -49,7 +54,7 @@ def wait_until_free(path: Path, seconds: float) -> bool:
     """
     end = time.monotonic() + seconds
     while path.is_dir():
-        with (path / LOCK).open("a") as lock:
+        with _opened(path, "a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return True

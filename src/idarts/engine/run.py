@@ -206,9 +206,11 @@ def _save_checkpoint(job: Job, path: Path) -> None:
         try:
             checkpoint.save(path / folder.CHECKPOINTS, number, state, job.kind)
         except OSError as error:
+            before = checkpoint.latest(path / folder.CHECKPOINTS, job.kind)
+            whole = f"that of round {before[0]} is intact" if before else "there is no earlier one"
             raise IdartsError(
                 f"the checkpoint of round {number} could not be written to {path} ({error.strerror}); "
-                "the one before it is intact: make room, then continue with --resume"
+                f"{whole}: make room, then continue with --resume"
             ) from error
 
     on_first(write)

@@ -23,6 +23,7 @@ Record = TypeVar("Record")
 
 Count = Annotated[int, Field(ge=1)]
 CountOrZero = Annotated[int, Field(ge=0)]
+Seed = Annotated[int, Field(ge=0, lt=2**62)]  # torch's generators take twice that, and streams use 2·seed + 1
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -318,10 +319,14 @@ def _bounded(word: str, marks: Sequence[Any]) -> str:
     high = next((bound.lt for bound in bounds if isinstance(bound, limits.Lt)), None)
     if any(isinstance(bound, limits.Gt) and bound.gt == 0 for bound in bounds):
         word = word.replace("a ", "a positive ", 1)
-        return word if high is None else f"{word} below {high:g}"
+        return word if high is None else f"{word} below {_plain(high)}"
     if low is None:
         return word
-    return f"{word} of at least {low:g}" if high is None else f"{word} from {low:g} to below {high:g}"
+    return f"{word} of at least {_plain(low)}" if high is None else f"{word} from {_plain(low)} to below {_plain(high)}"
+
+
+def _plain(number: Any) -> str:
+    return str(number) if isinstance(number, int) else f"{number:g}"
 
 
 def _literal(text: str) -> Any:

@@ -14,7 +14,7 @@ from idarts.engine.lock import locked, require_own
 from idarts.errors import InputError
 from idarts.experiments.experiment import Experiment, Request
 from idarts.experiments.jobs import Job
-from idarts.files import write_whole
+from idarts.files import read_json, write_whole
 
 SWEEP = "sweep"
 
@@ -63,6 +63,6 @@ def _read(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        return dict(json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError) as error:
+        return dict(read_json(path))
+    except (ValueError, TypeError) as error:
         raise InputError(f"{path} cannot be read ({error}); name a new folder with --out") from None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from idarts.errors import InputError
-from idarts.files import write_whole
+from idarts.files import csv_text, write_whole
 
 RESULTS = "results.csv"
 Value = str | int | float
@@ -59,11 +59,7 @@ class Store:
             self._write()
 
     def _write(self) -> None:
-        text = io.StringIO()
-        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows)
-        write_whole(self.path, text.getvalue().encode())
+        write_whole(self.path, csv_text(self.columns, self.rows).encode())
 
     def _read(self) -> list[Row]:
         try:

@@ -2,11 +2,13 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.util import find_spec
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +40,17 @@ grid:                                # every combination is searched
 """
 KEYS = ("preset", "methods", "spaces", "seeds", "settings", "grid", "out", "slurm")
 _OWN_KEYS = {"method": "methods", "space": "spaces", "seed": "seeds"}  # settings that have a key of their own
+MOST_JOBS = 10_000  # a few words too many in a file multiply
+_TOLD = 1000  # jobs between two lines about the planning, which takes about a millisecond for each
+_DEEPEST = 7  # the file, `grid`, an axis, a named set, a group, a list
 GROUPS = 12  # that a page compares with each other; tests of every pair take time
 
 Layer = dict[str, Any]  # settings by their dotted names
+Tell = Callable[[str], None]
+
+
+class TooManyJobsError(InputError):
+    """A plan has more jobs than were allowed."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +90,8 @@ def _show(rows: list[Row], request: Request) -> list[Section]:
     return sections(facts(comparison))
 
 
-def read_plan(file: Path) -> Plan:
-    """The plan in a YAML file.
+def read_plan(file: Path, most: int = MOST_JOBS, tell: Tell = lambda line: None) -> Plan:
+    """The plan in a YAML file; one of more than `most` jobs is refused. `tell` receives a line now and then.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -90,22 +100,18 @@ def read_plan(file: Path) -> Plan:
     >>> len(jobs), min(jobs)
     (24, 'nas-bench-201-darts-alpha.rate=0.003-large-1')
     """
-    import yaml  # type: ignore[import-untyped] # noqa: PLC0415 (an extra)
+    from idarts.engine.settings_file import load  # noqa: PLC0415 (it needs an extra)
 
+    data = load(file, _DEEPEST, "`idarts sweep --help` shows an example")
     try:
-        data = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"the sweep {file} cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"{file} is not YAML ({reason}); `idarts sweep --help` shows an example") from None
-    try:
-        return plan(data)
+        return plan(data, most, tell)
+    except TooManyJobsError as error:
+        raise TooManyJobsError(f"{file}: {error}") from None
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
 
 
-def plan(data: Any) -> Plan:
+def plan(data: Any, most: int = MOST_JOBS, tell: Tell = lambda line: None) -> Plan:
     """The plan that the content of a file describes.
 
     >>> plan({"preset": "smoke", "methods": ["idarts", "darts"], "grid": {"batch": [16]}}).jobs.keys()
@@ -124,14 +130,20 @@ def plan(data: Any) -> Plan:
         space(name)
     common = _layer(_mapping(data, "settings"))
     grid = [_axis(name, values) for name, values in _mapping(data, "grid").items()]
+    seeds = _seeds(data.get("seeds", 1))
+    count = prod(map(len, (spaces, methods, seeds, *grid)))
+    if count > most:
+        raise TooManyJobsError(f"it plans {count:,} searches, more than {most:,}; allow them with --max-jobs {count}")
     jobs: dict[str, SearchJob] = {}
-    for place, method, point, seed in product(spaces, methods, product(*grid), _seeds(data.get("seeds", 1))):
+    for place, method, point, seed in product(spaces, methods, product(*grid), seeds):
         words = (place, method, *(label for label, _ in point))
         first = {**preset, "space": place, "method": method, "seed": seed}
         job = _job(words, [first, common, *(layer for _, layer in point)])
         if job.name in jobs:
             raise InputError(f"{job.name} is there twice; name every method, space, seed and value once")
         jobs[job.name] = job
+        if len(jobs) % _TOLD == 0:
+            tell(f"planned {len(jobs):,} of {count:,} searches")
     out = data.get("out")
     return Plan(jobs, Path(str(out)) if out is not None else None, _mapping(data, "slurm"))
 
@@ -197,9 +209,9 @@ def _listed(data: Mapping[str, Any], key: str, default: list[str]) -> list[str]:
     return names
 
 
-def _seeds(seeds: Any) -> list[int]:
-    if type(seeds) is int and seeds > 0:
-        return list(range(1, seeds + 1))
+def _seeds(seeds: Any) -> Sequence[int]:
+    if type(seeds) is int and 0 < seeds <= sys.maxsize - 1:
+        return range(1, seeds + 1)
     if not isinstance(seeds, list) or not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
         raise InputError(f"seeds is {seeds!r}, expected a number of seeds such as 3, or a list such as [1, 2, 3]")
     return seeds

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from idarts.errors import InputError
+from idarts.errors import InputError, nearest
 from idarts.hypergrad.problem import ALONE, Averaging, Problem
 from idarts.hypergrad.products import ExactProducts, FiniteDifferences, Loss, Products
 from idarts.hypergrad.vectors import Layout, PerParameter, Tensors
@@ -127,6 +127,9 @@ def require_step(step: object) -> None:
     """γ > 0: one number, or one value per inner parameter."""
     values: Sequence[Any] = step if isinstance(step, list | tuple) else [step]
     valid = len(values) > 0 and all(_number(value) and torch.as_tensor(value).min().item() > 0 for value in values)
+    if isinstance(step, str):  # a misspelt `auto`
+        meant = nearest(step, ["auto"], "it must be a positive number or auto")
+        raise InputError(f"step={step!r} is not possible here; {meant}")
     require(valid, f"step={step!r}", "positive")
 
 

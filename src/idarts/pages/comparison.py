@@ -1,7 +1,5 @@
 """A comparison as a person reads it: tables and charts as sections of a page, and CSV."""
 
-import csv
-import io
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +10,7 @@ import numpy as np
 from idarts._version import __version__
 from idarts.engine.lock import require_own
 from idarts.errors import InputError
-from idarts.files import write_whole
+from idarts.files import csv_text, write_whole
 from idarts.pages.chart import Chart, Dots, banded, chart
 from idarts.pages.experiment import Section, write_page
 from idarts.pages.numbers import MISSING, mean_std
@@ -64,11 +62,7 @@ def as_csv(facts: Facts) -> str:
             if isinstance(summary, dict):
                 row |= {f"{name}_mean": summary["mean"], f"{name}_std": summary["std"]}
         rows.append(row)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_text(list(rows[0]), rows)
 
 
 def _means(facts: Facts, brief: bool) -> Section:

@@ -1,5 +1,6 @@
 """What an experiment leaves for people: `results.md`, charts as `.svg`, and one `index.html` that opens offline."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,4 +67,9 @@ def _markdown(name: str, summary: str, facts: str, sections: Sequence[Section], 
 
 
 def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
+    return f"| {' | '.join(map(_as_text, cells))} |\n"
+
+
+def _as_text(cell: str) -> str:
+    """A cell of one line, in which no name can start a link, a tag or another cell."""
+    return re.sub(r"([\\`*\[\]<>|])", r"\\\1", " ".join(cell.splitlines()))

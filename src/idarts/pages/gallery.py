@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from idarts.arch.registry import Entry, entry, names
+from idarts.engine.folder import CONFIG
 from idarts.errors import InputError
-from idarts.files import write_whole
+from idarts.files import make_parents, write_whole
 from idarts.pages.cell import draw
 from idarts.pages.template import render
 
@@ -44,13 +45,11 @@ def write_gallery(folder: Path) -> Path:
     ...     write_gallery(Path(folder, "cells")).name
     'index.html'
     """
-    content = page().encode()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder {folder}: {error.strerror}") from None
-    write_whole(folder / "index.html", content)
-    return folder / "index.html"
+    if (folder / CONFIG).exists():
+        raise InputError(f"{folder} holds a run or a model; name another folder with -o")
+    content, target = page().encode(), folder / "index.html"
+    write_whole(make_parents(target), content)
+    return target
 
 
 def _card(name: str, cell: Entry) -> Card:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from idarts.engine.folder import Run, read_run
-from idarts.files import write_whole
+from idarts.files import make_parents, write_whole
 from idarts.pages import search, training
 from idarts.pages.about import rows, total
 from idarts.pages.cell import shown
@@ -29,7 +29,7 @@ def write_report(run: Path, output: Path | None = None) -> Path:
     """
     content = page(read_run(run)).encode()
     target = output or run / REPORT
-    write_whole(target, content)
+    write_whole(make_parents(target), content)
     return target
 
 

@@ -19,6 +19,7 @@ from idarts.engine.settings import (
     PartOf,
     Positive,
     Precision,
+    Seed,
     Share,
     change,
     validated,
@@ -191,7 +192,7 @@ class Config:
     """T: weight steps before each α step"""
     batch: Count = 64
     """images in a batch"""
-    seed: CountOrZero = 0
+    seed: Seed = 0
     """random seed"""
     strategy: Annotated[str, PartOf(lambda: STRATEGIES)] = "gradient"
     """how architectures are searched: `gradient` steps α by the hypergradient, `fixed` leaves α as it is"""

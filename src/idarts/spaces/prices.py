@@ -3,7 +3,6 @@
 Each space says how its options add up; see `Space.prices`.
 """
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ from torch import nn
 
 from idarts.arch import SPACES, Architecture, Skeleton, Space, space_of
 from idarts.errors import InputError
+from idarts.files import read_json
 from idarts.spaces.counting import Counts, count, count_module
 from idarts.spaces.supernet import Supernet
 
@@ -134,11 +134,9 @@ def _from_table(space: Space, net: Supernet, path: str | None) -> Prices:
     if path is None:
         raise InputError("cost.table names no file; write one with idarts.spaces.measure_latency")
     try:
-        priced: Prices = space.latency_prices(json.loads(Path(path).read_text()), net)
-    except OSError as error:
-        raise InputError(f"cost.table {path} cannot be read: {error.strerror}") from None
-    except InputError:  # a space without latencies
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError):
+        priced: Prices = space.latency_prices(read_json(Path(path)), net)
+    except InputError as error:  # also that of a space without latencies
+        raise InputError(f"cost.table: {error}") from None
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
         raise InputError(f"cost.table {path} is not a table of idarts.spaces.measure_latency") from None
     return priced

@@ -1,7 +1,6 @@
 """Model folders: `model.safetensors`, `config.json` and a model card. Written at once; reading them runs no code."""
 
 import json
-import shlex
 import shutil
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -25,7 +24,7 @@ from idarts.engine.folder import (
     TORCH_EXPORT,
     WEIGHTS,
 )
-from idarts.errors import InputError
+from idarts.errors import InputError, command
 from idarts.files import beside, load_json
 from idarts.spaces import Choice, derive
 from idarts.spaces.networks import network
@@ -120,8 +119,7 @@ def find_model(path: "str | PathLike[str]") -> Path:
     if any((given / name).exists() for name in (WEIGHTS, ONNX, TORCH_EXPORT)) or is_model(given):
         return given
     if (given / RESULT).exists():
-        command = shlex.join(["idarts", "train", str(given)])
-        raise InputError(f"{given} is a search, not a trained network; train its architecture: {command}")
+        raise InputError(f"{given} is a search, not a trained network; train it first: {command('train', given)}")
     if (given / CHECKPOINTS).is_dir():
         raise InputError(f"{given} holds no finished model yet; wait for its training, or continue it with --resume")
     raise InputError(f"{given} holds no model, expected {CONFIG} and {WEIGHTS}, or a training run with {MODEL}/")
@@ -130,7 +128,7 @@ def find_model(path: "str | PathLike[str]") -> Path:
 def is_model(folder: Path) -> bool:
     """Whether a folder's `config.json` is the card of a model."""
     try:
-        card = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        card = load_json((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     return isinstance(card, dict) and str(card.get("format", "")).startswith("idarts-model")

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from idarts.data import Batches, Images
 from idarts.data.arrays import resize
-from idarts.data.pictures import ENDINGS, pictures_in, to_tensor
+from idarts.data.pictures import ENDINGS, decoded, pictures_in, to_tensor
 from idarts.errors import InputError
 from idarts.training.card import COLOURS, Card, card_of
 
@@ -136,12 +136,11 @@ def read_image(file: Path, card: Card) -> Tensor:
     >>> tuple(picture.shape), picture.unique().tolist()
     ((1, 4, 6), [255])
     """
-    from PIL import Image, ImageOps  # noqa: PLC0415 (only for image files)
+    from PIL import Image  # noqa: PLC0415 (only for image files)
 
     height, width = card.image
     with Image.open(file) as picture:
-        picture.draft("RGB", (2 * width, 2 * height))  # large JPEGs are decoded at a fraction of their size
-        rgb = to_tensor(ImageOps.exif_transpose(picture), None)
+        rgb = to_tensor(decoded(picture, height, width), None)
     pixels = resize(rgb[None], height, width)[0]
     if card.in_channels == 3:
         return pixels

@@ -15,6 +15,7 @@ from idarts.engine.settings import (
     PartOf,
     Positive,
     Precision,
+    Seed,
     Share,
     validated,
 )
@@ -99,7 +100,7 @@ class TrainConfig:
     """epochs between two evaluations"""
     log_steps: Count = 10
     """steps in a round, which is one line of the log"""
-    seed: CountOrZero = 0
+    seed: Seed = 0
     """seed of all random numbers"""
     device: str = "auto"
     """device, such as cpu or cuda:1"""

@@ -15,7 +15,7 @@ from idarts.data.roots import locate
 from idarts.data.sources import SOURCES, Root, Source
 from idarts.data.sources.npz import from_npz
 from idarts.errors import InputError
-from idarts.files import NUMPY, Allowed, NumberType, RefusedError, as_text, unpickle, unpickling
+from idarts.pickles import NUMPY, Allowed, NumberType, RefusedError, as_text, unpickle, unpickling
 
 _PIXELS = 3 * 32 * 32
 
@@ -107,6 +107,8 @@ def _python_batch(file: Path, label: str) -> tuple[NDArray[Any], NDArray[Any]]:
     data, labels = content.get("data"), content.get(label)
     if not isinstance(data, np.ndarray) or not isinstance(labels, list):
         raise InputError(f"{file} lacks the keys data and {label}; get the official file again")
+    if not all(isinstance(one, int) for one in labels):  # lists in lists can stand for more than fits into memory
+        raise InputError(f"{file}: {label} are not whole numbers; get the official file again")
     if data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] != _PIXELS:
         raise InputError(f"{file}: data is {data.dtype} {data.shape}, expected uint8 (N, {_PIXELS}); get it again")
     return _pixels(data), np.asarray(labels)
@@ -127,7 +129,8 @@ def _pixels(rows: NDArray[Any]) -> NDArray[Any]:
 
 def _python_names(file: Path, key: str) -> tuple[str, ...] | None:
     names = _read_pickle(file).get(key) if file.is_file() else None
-    return tuple(map(as_text, names)) if isinstance(names, list) else None
+    with unpickling(file):
+        return tuple(map(as_text, names)) if isinstance(names, list) else None
 
 
 def _text_names(file: Path) -> tuple[str, ...] | None:
@@ -138,9 +141,9 @@ def _read_pickle(file: Path) -> dict[str, Any]:
     """The dictionary in a batch or meta file: numbers, text, lists and arrays only."""
     with unpickling(file), file.open("rb") as stream:
         content = unpickle(stream, _ALLOWED, encoding="bytes")
-    if not isinstance(content, dict):
-        raise InputError(f"{file} does not hold a dictionary, so it is not a CIFAR file; get the official one")
-    return {as_text(key): value.array if isinstance(value, _Array) else value for key, value in content.items()}
+        if not isinstance(content, dict):
+            raise RefusedError("holds no dictionary, so it is not a CIFAR file")
+        return {as_text(key): value.array if isinstance(value, _Array) else value for key, value in content.items()}
 
 
 class _Array:

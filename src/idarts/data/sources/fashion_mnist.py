@@ -1,6 +1,7 @@
 """Fashion-MNIST from its official idx files (packed or not), Debian's package, torchvision's folder, or npz."""
 
 import gzip
+import io
 import struct
 import zlib
 from pathlib import Path
@@ -14,10 +15,12 @@ from idarts.data.roots import locate
 from idarts.data.sources import SOURCES, Root, Source
 from idarts.data.sources.npz import from_npz
 from idarts.errors import InputError
+from idarts.files import read_bounded
 
 CLASSES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 DEBIAN = "/usr/share/datasets"  # the folder of the package dataset-fashion-mnist
 _NAME = "fashion-mnist"
+_AXES = 4  # of an array in an idx file, at most
 _FOLDERS = ("", "fashion-mnist/", "fashion_mnist/", "FashionMNIST/raw/")
 _FILES = {"train": "train", "test": "t10k"}
 _EXPECTED = (
@@ -51,14 +54,18 @@ def read_idx(file: Path) -> NDArray[Any]:
     """
     try:
         content = file.read_bytes()
-        content = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
-    except (OSError, EOFError, zlib.error) as error:
+        if content[:2] == b"\x1f\x8b":
+            with gzip.open(io.BytesIO(content)) as stream:
+                content = read_bounded(stream, len(content))
+    except (OSError, EOFError, zlib.error, InputError) as error:
         raise InputError(f"{file} cannot be read ({error}); get the file again") from None
     if len(content) < 4 or content[:3] != b"\x00\x00\x08":
         raise InputError(f"{file} is not an idx file of bytes; get the official file again")
     header = 4 + 4 * content[3]
     if len(content) < header:
         raise InputError(f"{file} ends in its header; get the file again")
+    if not 1 <= content[3] <= _AXES:
+        raise InputError(f"{file} says that it has {content[3]} axes, expected 1 to {_AXES}; get the file again")
     shape = struct.unpack(f">{content[3]}I", content[4:header])
     expected = int(np.prod(shape, dtype=object))
     if len(content) - header != expected:

@@ -13,7 +13,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from idarts.files import NUMPY, Allowed, NumberType, RefusedError, unpickle, unpickling
+from idarts.files import read_bounded
+from idarts.pickles import NUMPY, SMALL, Allowed, NumberType, RefusedError, unpickle, unpickling
 from idarts.tables.registry import Progress
 
 _TORCH_MAGIC = 0x1950A86A20F9469CFC6C  # the first of four pickles in a file of torch < 1.6
@@ -29,21 +30,20 @@ def read_pickle(file: Path, progress: Progress | None = None) -> Any:
     ...     read_pickle(file)
     {'evaluated_indexes': {3}}
     """
-    with unpickling(file), _opened(file, progress) as stream:
+    with unpickling(file):
+        with _opened(file, progress) as source:  # as a whole: checksums are at the end
+            stream = io.BytesIO(read_bounded(source, file.stat().st_size, SMALL))
         if file.suffix == ".pth" and not zipfile.is_zipfile(file):
             if unpickle(stream, _ALLOWED) != _TORCH_MAGIC:
                 raise ValueError("not written by torch.save")
             unpickle(stream, _ALLOWED)  # torch's protocol
             unpickle(stream, _ALLOWED)  # the system that wrote the file
-        content = unpickle(stream, _ALLOWED)
-        while stream.read(1 << 20):  # checksums are at the end
-            pass
-        return content
+        return unpickle(stream, _ALLOWED)
 
 
 @contextmanager
 def _opened(file: Path, progress: Progress | None) -> Iterator[IO[bytes]]:
-    """The bytes of the pickles, decompressed and buffered: the unpickler looks ahead and puts back what it must."""
+    """The bytes of the pickles, decompressed."""
     if file.suffix == ".pth" and zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
             name = next(name for name in archive.namelist() if name.endswith("/data.pkl"))

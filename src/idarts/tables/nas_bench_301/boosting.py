@@ -79,8 +79,8 @@ class Boosting:
             here[np.arange(len(left)), leaves + leaf] = 1
             yes, whole = numbers.T @ here, here.sum(axis=0)
             no = whole - yes
-            gain = sum(side[:, :leaves] ** 2 / (side[:, leaves:] + self.ridge) for side in (yes, no)).sum(axis=1)
-            chosen.append(int(gain.argmax()))
+            gains = [(side[:, :leaves] ** 2 / (side[:, leaves:] + self.ridge)).sum(axis=1) for side in (yes, no)]
+            chosen.append(int((gains[0] + gains[1]).argmax()))
             leaf += leaves * (numbers[:, chosen[-1]] > 0)
         size = 1 << self.depth
         total = np.bincount(leaf, left, size)

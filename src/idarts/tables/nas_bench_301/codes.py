@@ -26,7 +26,7 @@ def encode(architecture: Any) -> tuple[int, int]:
     (13952386379986, 550057877586)
     >>> encode("NASNet-A")
     Traceback (most recent call last):
-    idarts.errors.InputError: NAS-Bench-301 has cells of four nodes whose outputs are joined; NASNet-A is not one of them
+    idarts.errors.InputError: NAS-Bench-301 has cells of four nodes, all joined in the output; NASNet-A is not one
     """
     cell = parse(architecture)
     if cell.space != darts.SPACE:
@@ -39,7 +39,7 @@ def _encode(cell: Cell, name: Any) -> int:
     code = 0
     if cell.nodes != darts.NODES or sorted(cell.output) != list(range(darts.INPUTS, darts.NODES)):
         shown = name if isinstance(name, str) and len(name) < 40 else "this cell"
-        raise InputError(f"NAS-Bench-301 has cells of four nodes whose outputs are joined; {shown} is not one of them")
+        raise InputError(f"NAS-Bench-301 has cells of four nodes, all joined in the output; {shown} is not one")
     for edge in sorted(cell.edges, key=lambda edge: (edge.target, edge.source)):
         if edge.op not in OPS:
             raise InputError(f"NAS-Bench-301 has no operation {edge.op}; it has {', '.join(OPS)}")

@@ -33,7 +33,9 @@ def _cell(sources: NDArray[np.intp], ops: NDArray[np.intp]) -> Iterator[Numbers]
     """The numbers of one cell: which edges, which operations, how they follow each other, how deep the nodes are."""
     n, kinds = len(ops), len(OPS)
     targets = darts.INPUTS + np.arange(EDGES) // 2
-    places = np.array([[_NUMBER.get((source, target), 0) for source in range(darts.NODES)] for target in targets])
+    places = np.array(
+        [[_NUMBER.get((source, target), 0) for source in range(darts.NODES)] for target in targets.tolist()]
+    )
     chosen = places[np.arange(EDGES), sources]
     yield _counts(chosen * kinds + ops, len(darts.EDGES) * kinds)  # the operation on every edge
     yield _counts(ops, kinds)

@@ -89,10 +89,10 @@ class Fit:
     def figures(self) -> dict[str, float]:
         """How well held-out cells are ranked and predicted."""
         errors = np.abs(self.held_out - self.targets)
-        ranks = [np.argsort(np.argsort(values)) for values in (self.held_out, self.targets)]
+        predicted, true = (np.argsort(np.argsort(values)) for values in (self.held_out, self.targets))
         return {
             "cells": len(self.targets),
-            "spearman": float(np.corrcoef(*ranks)[0, 1]),
+            "spearman": float(np.corrcoef(predicted, true)[0, 1]),
             "mean_error": float(errors.mean()),
             "within_two_deviations": float((errors <= 2 * self.deviations).mean()),
         }

@@ -52,8 +52,8 @@ class Table301(RowTable):
     def rank(self, architecture: Any, dataset: str = DATASET, split: str | None = None) -> Rank:
         """The place of a cell among the trained ones, by its trained or predicted accuracy."""
         value = self.accuracy(architecture, dataset, split)
-        others = [other for other in self._values(dataset, split or self.split) if not isnan(other)]
-        return Rank(1 + sum(decimal(other) > value for other in others), len(others))  # type: ignore[operator,misc]
+        others = [known for other in self._values(dataset, split) if (known := decimal(other)) is not None]
+        return Rank(1 + sum(map(value.__lt__, others)), len(others))
 
     def row(self, architecture: Any) -> int:
         row = row_of(*encode(architecture), self.columns["normal"], self.columns["reduce"])

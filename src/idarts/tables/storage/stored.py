@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from idarts.errors import InputError
+from idarts.errors import InputError, command
 from idarts.tables.lookup import NoTableError, RowTable
 from idarts.tables.registry import Benchmark, Folder, Progress
 from idarts.tables.storage.columns import Columns, write_columns
@@ -75,10 +75,10 @@ class Stored(Benchmark):
                 if file.is_file():
                     return file
         official, address = self.download
-        target = f" --tables {folder}" if folder is not None else ""
+        target = ["--tables", folder] if folder is not None else []
         raise NoTableError(
             f"there is no table of {self.name} in {' or '.join(map(str, places))}; get {official} ({address}) and run: "
-            f"idarts table import {official}{target}"
+            f"{command('table', 'import', official, *target)}"
         )
 
     def _conversion(self, parquet: Path) -> Path:

@@ -11,7 +11,8 @@ from idarts.errors import InputError
 
 LARGEST = 1 << 20  # bytes
 DEEPEST = 4  # a file, a group, a list: no setting is deeper
-_HINT = "--print-config writes such a file"
+_BITS = 1024  # of a whole number
+HINT = "--print-config writes such a file"
 
 
 class _Yaml(yaml.SafeLoader):  # type: ignore[misc] # see above
@@ -21,8 +22,8 @@ class _Yaml(yaml.SafeLoader):  # type: ignore[misc] # see above
 _Yaml.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), [*"-+0123456789"])
 
 
-def load(path: Path) -> dict[str, Any]:
-    """The content of a file of settings; names and values are not checked yet.
+def load(path: Path, deepest: int = DEEPEST, hint: str = HINT) -> dict[str, Any]:
+    """The content of a file of settings; names and values are not checked yet. `hint` says how to get a good file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -36,19 +37,21 @@ def load(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     if len(content) > LARGEST:
-        raise InputError(f"{path} has more than {LARGEST:,} bytes: too many for settings; {_HINT}")
-    kind, parse = ("JSON", json.loads) if path.suffix == ".json" else ("YAML", _parse_yaml)
+        raise InputError(f"{path} has more than {LARGEST:,} bytes: too many for settings; {hint}")
+    kind = "JSON" if path.suffix == ".json" else "YAML"
     try:
-        data = parse(content)
+        data = json.loads(content) if kind == "JSON" else _parse_yaml(content, deepest)
+        if not isinstance(data, dict) or not data:
+            raise InputError("has no settings")
+        _require_plain(data, deepest)
     except RecursionError:
-        raise InputError(f"{path} is nested too deep for settings; {_HINT}") from None
+        raise InputError(f"{path} is nested too deep for settings; {hint}") from None
+    except InputError as error:
+        raise InputError(f"{path} {error}; {hint}") from None
     except (ValueError, yaml.YAMLError) as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else getattr(error, "lineno", None)
-        raise InputError(f"{path} is not {kind}{f', see line {line}' if line else ''}; {_HINT}") from None
-    if not isinstance(data, dict) or not data:
-        raise InputError(f"{path} has no settings; {_HINT}")
-    _require_plain(path, data, DEEPEST)
+        raise InputError(f"{path} is not {kind}{f', see line {line}' if line else ''}; {hint}") from None
     return data
 
 
@@ -57,20 +60,29 @@ def to_yaml(data: dict[str, Any]) -> str:
     return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
 
 
-def _parse_yaml(content: bytes) -> Any:
-    """Without aliases: with them, a few lines can stand for more data than fits into memory."""
+def _parse_yaml(content: bytes, deepest: int) -> Any:
+    """Without aliases: with them, a few lines can stand for more data than fits into memory.
+
+    The depth is checked on the way: PyYAML takes a time that grows with its square.
+    """
+    depth = 0
     for event in yaml.parse(content, _Yaml):
         if isinstance(event, yaml.AliasEvent):
             raise yaml.MarkedYAMLError(problem_mark=event.start_mark)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > deepest:
+            raise InputError("is nested too deep for settings")
     return yaml.load(content, _Yaml)
 
 
-def _require_plain(path: Path, data: Any, depth: int) -> None:
+def _require_plain(data: Any, depth: int) -> None:
+    if isinstance(data, int) and data.bit_length() > _BITS:  # Python refuses to print one of thousands of digits
+        raise InputError("has a number that no setting can have")
     if isinstance(data, dict | list) and not depth:
-        raise InputError(f"{path} is nested too deep for settings; {_HINT}")
+        raise InputError("is nested too deep for settings")
     if isinstance(data, dict):
         for name in data:
             if not isinstance(name, str):
-                raise InputError(f"{path} has the name {name!r}, which is not text; {_HINT}")
+                raise InputError(f"has the name {name!r}, which is not text")
     for part in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
-        _require_plain(path, part, depth - 1)
+        _require_plain(part, depth - 1)
