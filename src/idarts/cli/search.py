@@ -3,7 +3,6 @@
 import shlex
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
 from idarts.arch import as_text
 from idarts.cli.parser import Parser
@@ -11,18 +10,12 @@ from idarts.cli.progress import Progress
 from idarts.cli.settings import RunSettings, add_run_arguments, print_settings, read_settings, resumable
 from idarts.data import load_typed as load_source
 from idarts.engine.folder import folder_name
-from idarts.searching import METHODS, PRESETS, RunConfig
+from idarts.searching import METHODS, PRESETS, RunConfig, resolved, upgrade
 from idarts.searching import run as run_search
-from idarts.searching import upgrade as upgrade_settings
 from idarts.tables import load_typed as load_table
 
 
-def upgrade(data: dict[str, Any]) -> dict[str, Any]:
-    """The settings in a file, also in a run's config.json, which holds the names of `Choice` branches besides."""
-    return upgrade_settings({name: value for name, value in data.items() if name != "choices"})
-
-
-SETTINGS = RunSettings(RunConfig(), PRESETS, METHODS, upgrade, {"data": load_source, "tables": load_table})
+SETTINGS = RunSettings(RunConfig(), PRESETS, METHODS, upgrade, {"data": load_source, "tables": load_table}, resolved)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -43,5 +36,7 @@ def run(args: Namespace) -> None:
             settings, out, resume=args.resume, overwrite=args.overwrite, on_round=progress, on_message=progress.message
         )
     print(f"architecture: {as_text(result.architecture)}")
+    if result.verdict is not None:
+        print(f"decision:     {result.verdict.sentence}")
     print(f"run:          {out}")
     print(f"report:       {shlex.join(['idarts', 'report', str(out)])}")

@@ -13,7 +13,7 @@ from idarts.data.batches import Batches
 from idarts.data.loading import load
 from idarts.data.raw import Raw
 from idarts.data.record import ImageData, Images, LazyImages, Part, take
-from idarts.data.sources import SOURCES, Source, load_typed, source_names
+from idarts.data.sources import SOURCES, Source, load_typed, source_names, whole_source
 from idarts.data.splitting import official_split, split, split_at
 
 __all__ = [
@@ -35,4 +35,5 @@ __all__ = [
     "split",
     "split_at",
     "take",
+    "whole_source",
 ]

@@ -6,7 +6,7 @@ from idarts.searching.loop import Search
 from idarts.searching.registries import RELAXATIONS, RULES, SCHEDULES, SELECTIONS, STRATEGIES
 from idarts.searching.round import Round, Step
 from idarts.searching.run import SearchResult, run, task_of
-from idarts.searching.settings import Config, RunConfig, config, upgrade
+from idarts.searching.settings import Config, RunConfig, config, resolved, upgrade
 from idarts.searching.stage import Stage
 from idarts.searching.strategy import Selected, Strategy, Tried
 from idarts.searching.streams import Stream
@@ -33,6 +33,7 @@ __all__ = [
     "Task",
     "Tried",
     "config",
+    "resolved",
     "run",
     "search",
     "task_of",

@@ -15,6 +15,7 @@ from idarts._version import __version__
 from idarts.arch import Architecture, as_text, parse, to_data
 from idarts.data import ImageData, load
 from idarts.engine.folder import MODEL, folder_name
+from idarts.engine.paths import with_whole_paths
 from idarts.engine.ranks import on_first, rank
 from idarts.engine.run import Job, OnMessage, Options, run_job
 from idarts.engine.settings import resolve
@@ -119,6 +120,8 @@ def _source(data: Any) -> str:
 
 def _train(what: Any, source: Any, settings: TrainConfig, path: Path, options: Options) -> TrainResult:
     """Run the training as a job. Data are loaded and the network is built when the folder is locked."""
+    settings, _ = with_whole_paths(settings, path, options.get("resume", False))
+    source = settings.data if isinstance(source, str) else source
     done: list[tuple[nn.Module, float | None]] = []
 
     def prepare() -> Job:

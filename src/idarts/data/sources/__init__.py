@@ -64,6 +64,18 @@ def read_source(text: str, root: Root) -> Any:
     raise InputError(_unknown(text))
 
 
+def whole_source(text: str) -> str:
+    """The name of a source, with an absolute path where one of the package's sources takes a path.
+
+    >>> whole_source("npz:/a.npz"), whole_source("digits")
+    ('npz:/a.npz', 'digits')
+    """
+    name, colon, path = text.partition(":")
+    if not (colon and name in SOURCES and _path(name) and path.strip()):
+        return text
+    return f"{name}:{os.path.abspath(Path(path).expanduser())}"
+
+
 def load_typed(text: str) -> None:
     """Import a user's own source that was typed as `package.module:name`. The names of the package come first.
 
