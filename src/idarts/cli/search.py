@@ -14,7 +14,6 @@ from idarts.searching import METHODS, PRESETS, RunConfig, resolved, upgrade
 from idarts.searching import run as run_search
 from idarts.tables import load_typed as load_table
 
-
 SETTINGS = RunSettings(RunConfig(), PRESETS, METHODS, upgrade, {"data": load_source, "tables": load_table}, resolved)
 
 

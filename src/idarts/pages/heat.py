@@ -67,7 +67,9 @@ def heat(run: Run) -> Heat | None:
         return None
     known = [known[place] for place in _even(len(known), COLUMNS)]
     weights = {
-        name: _over_time([alpha.get(name) for _, alpha in known], matrix.shape, taking_part(run.config, name, matrix.shape))
+        name: _over_time(
+            [alpha.get(name) for _, alpha in known], matrix.shape, taking_part(run.config, name, matrix.shape)
+        )
         for name, matrix in known[-1][1].items()
     }
     numbers = known[0][0], known[-1][0]
@@ -91,7 +93,9 @@ def _even(count: int, most: int) -> NDArray[np.int64]:
 def _over_time(matrices: Sequence[Floats | None], shape: tuple[int, ...], columns: list[int]) -> Floats:
     """Softmax by rows among some columns, (times, decisions, options); NaN where α is missing or had another shape."""
     blank = np.full(shape, np.nan)
-    alpha = np.stack([blank if matrix is None or matrix.shape != shape else matrix for matrix in matrices])[..., columns]
+    alpha = np.stack([blank if matrix is None or matrix.shape != shape else matrix for matrix in matrices])[
+        ..., columns
+    ]
     alpha[~np.isfinite(alpha).all(axis=2)] = np.nan
     raised = np.exp(alpha - alpha.max(axis=2, keepdims=True))
     shares: Floats = raised / raised.sum(axis=2, keepdims=True)

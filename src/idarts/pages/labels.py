@@ -39,7 +39,9 @@ def taking_part(config: Mapping[str, Any], group: str, shape: tuple[int, ...]) -
     [1, 2, 3, 4]
     """
     _, columns = names(config, group, shape)
-    return [place for place, name in enumerate(columns) if config.get("none") is not False or family(name) != "none"]
+    own = group in (config.get("choices") or {})  # a user's own branch may have any name
+    barred = "none" if config.get("none") is False and not own else None
+    return [place for place, name in enumerate(columns) if family(name) != barred]
 
 
 def _space(config: Mapping[str, Any]) -> Space | None:

@@ -54,7 +54,7 @@ def _about_cell(run: Run, architecture: Architecture | str | None) -> Iterator[s
     entropy, verdict = as_float(run.last("entropy")), (run.result or {}).get("verdict")
     if isinstance(verdict, Mapping):
         if not verdict.get("decided"):
-            yield f"{str(verdict.get('sentence', '')).capitalize()}. The cell may be little better than a random one."
+            yield f"{verdict.get('sentence')}. The cell may be little better than a random one."
     elif run.result is not None and entropy > _UNDECIDED:  # a run of an earlier version; every search starts there
         yield (
             f"α is still almost uniform (entropy {entropy:.3f} of 1): the cell may be little better than a random one. "

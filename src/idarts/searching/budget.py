@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from idarts.searching.settings import Config
 
-
 MOST_RESERVED = 0.5  # of the minutes, for the selection: it is shortened rather than the rounds
 
 

@@ -1,7 +1,7 @@
 """Named settings, as data: a method says what is searched how, a preset how large; both are layers of the same kind.
 
 A method or preset is one TOML file: `summary` and `paper` for people, `settings` as `idarts search` takes them, and
-`spaces`, the only ones that it is made for: a supernet of one cell trains all of α in one space and half of it in another.
+`spaces`, the only ones that it is made for: one cell trains all of α in one space, and half of it in another.
 """
 
 import tomllib

@@ -24,8 +24,8 @@ def require_reached(net: Supernet, batch: tuple[Any, Any], loss: Callable[[Any, 
     if idle:
         named = ", ".join(_named(name, rows, len(net.alpha[name])) for name, rows in idle.items())
         raise InputError(
-            f"no gradient reaches α of {named}: the loss of this supernet does not depend on these decisions, so chance "
-            "would make them; give a larger --depth or, in a model of your own, use every Choice in forward"
+            f"no gradient reaches α of {named}: the loss of this supernet does not depend on these decisions, so they "
+            "would be made by chance; give a larger --depth or, in a model of your own, use every Choice in forward"
         )
 
 
@@ -88,4 +88,6 @@ def _named(name: str, rows: Sequence[int], count: int) -> str:
     """
     if count == 1:
         return name
-    return f"{name} (all {count} rows)" if len(rows) == count else f"{name} (rows {', '.join(str(r + 1) for r in rows)})"
+    return (
+        f"{name} (all {count} rows)" if len(rows) == count else f"{name} (rows {', '.join(str(r + 1) for r in rows)})"
+    )

@@ -27,7 +27,9 @@ class Perturbation:
         search.on_message("selection: perturbation")
         net, cost = search.net, 0.0
         kept = {name: alpha.detach().clone() for name, alpha in net.alpha.items()}
-        mixing = {name: value.clone() for name, value in search.living().items()}  # a fixed decision has one option left
+        mixing = {
+            name: value.clone() for name, value in search.living().items()
+        }  # a fixed decision has one option left
         if not search.selection.none and net.none is not None:
             for value in mixing.values():
                 value[:, net.none] = -torch.inf  # it took no part in the training, or must not here
@@ -38,7 +40,9 @@ class Perturbation:
                 scores = [judge(_without(mixing, name, row, column)) for column in options]
                 cost += judge.cost * len(options)
                 missed, first = options[scores.index(min(scores))], int(value[row].argmax())
-                value[row, [missed, first]] = value[row, [first, missed]]  # a rule that compares decisions sees no change
+                value[row, [missed, first]] = value[
+                    row, [first, missed]
+                ]  # a rule that compares decisions sees no change
                 mixing[name][row] = -torch.inf
                 mixing[name][row, missed] = 0.0
         return Selected(search.pick(kept), cost)

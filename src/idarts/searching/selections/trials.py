@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -124,7 +124,7 @@ class Trial:
     rate: float
     seed: int
     best: bool = False
-    clock: AbstractContextManager[Any] = nullcontext()
+    clock: AbstractContextManager[Any] = field(default_factory=nullcontext)
 
     @classmethod
     def of(cls, search: "Search", valid: list[Batch]) -> "Trial":
