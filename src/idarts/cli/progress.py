@@ -91,7 +91,7 @@ class Progress:
         return VIEW_SECONDS if self.live else LINE_SECONDS
 
     def _left(self, now: "_Moment") -> float | None:
-        """Seconds left, if the rest of the budget takes as long as the part since the first round, and the selection."""
+        """Seconds left: the rest of the budget at the pace since the first round, then the selection."""
         first = self.first or now
         if now.share >= 1:
             return now.after

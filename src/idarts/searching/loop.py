@@ -19,7 +19,7 @@ from idarts.searching.automatic import alpha_rate
 from idarts.searching.budget import Budget, Pace, Spent, total_rounds
 from idarts.searching.cost import CostTarget, cost_target, temperature
 from idarts.searching.judge import largest
-from idarts.searching.reach import require_reached
+from idarts.searching.reach import require_built, require_reached
 from idarts.searching.registries import RELAXATIONS, SCHEDULES, SELECTIONS, build_part
 from idarts.searching.round import Round, Step, spread
 from idarts.searching.stage import Mask, Restricted, Stage, ends, prune, require_stages
@@ -46,7 +46,7 @@ class Search:
         # An option that takes no part in the relaxation is not trained, so it is not selected either.
         self.selection = replace(settings.selection, none=settings.none and settings.selection.none)
         self.selector = build_part(SELECTIONS, self.selection.rule, self.selection.options)
-        if getattr(self.selector, "needs_network", False) and task.network is None:
+        if getattr(SELECTIONS[self.selection.rule], "needs_network", False) and task.network is None:
             raise InputError(
                 f"selection.rule {self.selection.rule} trains networks, but none can be built of this model; "
                 "use another rule"
@@ -337,13 +337,3 @@ class Search:
     def device(self) -> torch.device:
         """Where the search runs."""
         return self.a[0].device if self.shares_weights else torch.device("cpu")
-
-
-def require_built(net: Supernet, settings: Any, relaxation: Any) -> None:
-    """Refuse a relaxation that a supernet has to be built for, where it was not."""
-    second = settings.weights.relaxation
-    wanted = [relaxation] if second is None else [relaxation, build_part(RELAXATIONS, second, {})]
-    if any(getattr(one, "share", 1) > 1 for one in wanted) and not any(
-        getattr(module, "share", 1) > 1 for module in net.modules()
-    ):
-        raise InputError("partial-channels are built into a supernet, and this one has none; search a space by name")

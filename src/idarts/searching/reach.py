@@ -1,4 +1,7 @@
-"""Whether a gradient reaches every decision: α that gets none would stay as it started, and be chosen by chance."""
+"""Whether a supernet fits its search: a gradient reaches every decision, and what a relaxation needs is built in.
+
+α that gets no gradient would stay as it started, and be chosen by chance.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +14,7 @@ from idarts.errors import InputError
 from idarts.hypergrad.isolation import isolated
 from idarts.hypergrad.lift import call_module
 from idarts.searching.judge import statistics_kept
+from idarts.searching.registries import RELAXATIONS, build_part
 from idarts.searching.stage import Mask, Restricted
 from idarts.spaces import Supernet
 from idarts.spaces.relaxation import softmax
@@ -91,3 +95,13 @@ def _named(name: str, rows: Sequence[int], count: int) -> str:
     return (
         f"{name} (all {count} rows)" if len(rows) == count else f"{name} (rows {', '.join(str(r + 1) for r in rows)})"
     )
+
+
+def require_built(net: Supernet, settings: Any, relaxation: Any) -> None:
+    """Refuse a relaxation that a supernet has to be built for, where it was not."""
+    second = settings.weights.relaxation
+    wanted = [relaxation] if second is None else [relaxation, build_part(RELAXATIONS, second, {})]
+    if any(getattr(one, "share", 1) > 1 for one in wanted) and not any(
+        getattr(module, "share", 1) > 1 for module in net.modules()
+    ):
+        raise InputError("partial-channels are built into a supernet, and this one has none; search a space by name")

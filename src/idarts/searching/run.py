@@ -13,10 +13,11 @@ from idarts.arch import Architecture, as_text, to_data
 from idarts.engine.folder import is_run, read_config
 from idarts.engine.paths import with_whole_paths
 from idarts.engine.run import Job, Options, run_job
+from idarts.searching.legacy import upgrade
 from idarts.searching.log import Log
 from idarts.searching.loop import Search
 from idarts.searching.prepare import named_parts, prepare
-from idarts.searching.settings import RunConfig, upgrade
+from idarts.searching.settings import RunConfig
 from idarts.searching.task import Task
 from idarts.searching.verdict import Verdict, verdict
 from idarts.tables import find

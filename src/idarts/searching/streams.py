@@ -28,9 +28,10 @@ def peek(stream: Stream) -> Any:
 
 
 def peek_batch(stream: Stream) -> tuple[Any, Any]:
-    """The next batch; the stream stays where it is."""
+    """The next batch; the stream and the random state stay where they are."""
     state = stream.state_dict()
-    batch = next(stream)
+    with torch.random.fork_rng(devices=[]):
+        batch = next(stream)
     stream.load_state_dict(state)
     return batch
 
