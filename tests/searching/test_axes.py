@@ -62,7 +62,7 @@ def begin_on(net, batches, loss=cross_entropy, **selection):
         def load_state_dict(self, state):
             self.place = state["place"]
 
-    settings = config(rounds=1, selection={"batches": len(batches), **selection})
+    settings = config(rounds=1, none=True, selection={"batches": len(batches), **selection})
     return Task(net, Repeated(), Repeated(), settings, loss).search()
 
 

@@ -27,9 +27,8 @@ class Perturbation:
         search.on_message("selection: perturbation")
         net, cost = search.net, 0.0
         kept = {name: alpha.detach().clone() for name, alpha in net.alpha.items()}
-        mixing = {
-            name: value.clone() for name, value in search.living().items()
-        }  # a fixed decision has one option left
+        # A decision that is fixed has one option left here.
+        mixing = {name: value.clone() for name, value in search.living().items()}
         if not search.selection.none and net.none is not None:
             for value in mixing.values():
                 value[:, net.none] = -torch.inf  # it took no part in the training, or must not here
@@ -40,9 +39,8 @@ class Perturbation:
                 scores = [judge(_without(mixing, name, row, column)) for column in options]
                 cost += judge.cost * len(options)
                 missed, first = options[scores.index(min(scores))], int(value[row].argmax())
-                value[row, [missed, first]] = value[
-                    row, [first, missed]
-                ]  # a rule that compares decisions sees no change
+                # Swapped, so that a rule that compares decisions sees no change.
+                value[row, [missed, first]] = value[row, [first, missed]]
                 mixing[name][row] = -torch.inf
                 mixing[name][row, missed] = 0.0
         return Selected(search.pick(kept), cost)
