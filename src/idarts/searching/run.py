@@ -82,7 +82,9 @@ def run_search(
             return {**_result(settings, search, architecture, log, description), "verdict": judged and judged.to_data()}
 
         written = {**(facts or {}), "choices": task.labels, "resolved": _resolved(search)}
-        growing = BUDGETS if settings.epochs is None else BUDGETS[1:]  # with epochs, rounds say nothing
+        growing: tuple[str, ...] = (
+            BUDGETS if settings.epochs is None else BUDGETS[1:]
+        )  # with epochs, rounds say nothing
         growing = growing if len(search.stages) == 1 else ()  # a stage that has ended cannot grow
         return Job(search, Log(search).entry, result, facts=written, upgrade=upgrade, growing=growing)
 

@@ -47,7 +47,7 @@ class Perturbation:
 
     def seconds(self, search: "Search") -> float:
         """As long as a judgement of each option, at the pace of the rounds so far."""
-        options = sum(alpha.numel() for alpha in search.net.alpha.values())
+        options: int = sum(alpha.numel() for alpha in search.net.alpha.values())
         return search.seconds_per_evaluation() * FORWARD_COST * options * search.selection.batches
 
 
