@@ -79,7 +79,7 @@ class PublishedSearch:
         self.weight_optimizer = torch.optim.SGD(
             self.w, weights.rate, weights.momentum, weight_decay=weights.decay, nesterov=weights.nesterov
         )
-        self.alpha_optimizer = torch.optim.Adam(self.a, alpha.rate, alpha.betas, weight_decay=alpha.decay)
+        self.alpha_optimizer = torch.optim.Adam(self.a, float(alpha.rate), alpha.betas, weight_decay=alpha.decay)
         self.clip, self.radius = weights.clip, RADIUS
         # No worker processes: they would be started again for every validation batch, to the loader's disadvantage.
         self.train, self.valid = (
@@ -154,11 +154,12 @@ class Bench:
         whole = load((pixels.numpy(), labels), hold_out=0).train
         assert isinstance(whole, Images)
         self.parts = split(whole, 0.5)
-        explicit = config(rounds=10_000, hypergradient={"step": STEP, "curvature": "hessian"})
+        same: dict[str, Any] = {"rounds": 10_000, "none": True, "alpha": {"rate": 3e-4}}
+        explicit = config(**same, hypergradient={"step": STEP, "curvature": "hessian"})
         torch.manual_seed(0)
         start = NasBench201Supernet(macro).state_dict()
         self.ours: dict[str, Search] = {}
-        for name, settings in ((HESSIAN, explicit), (DEFAULT, config(rounds=10_000))):
+        for name, settings in ((HESSIAN, explicit), (DEFAULT, config(**same))):
             net = NasBench201Supernet(macro)
             net.load_state_dict(start)
             inner, outer = (Batches(part, BATCH, seed=i, augment=CIFAR) for i, part in enumerate(self.parts))

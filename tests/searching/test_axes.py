@@ -15,8 +15,8 @@ from idarts.pages import write_report
 from idarts.searching import METHODS, Task, config
 from idarts.searching.judge import largest
 from idarts.searching.relaxations.gumbel import Gumbel
-from idarts.searching.selections.best_of import best_of
-from idarts.searching.selections.perturbation import perturbation
+from idarts.searching.selections.best_of import BestOf
+from idarts.searching.selections.perturbation import Perturbation
 from idarts.searching.selections.trials import Trial, halve, neighbours
 from idarts.searching.settings import Selection
 from idarts.searching.stage import Restricted
@@ -62,7 +62,7 @@ def begin_on(net, batches, loss=cross_entropy, **selection):
         def load_state_dict(self, state):
             self.place = state["place"]
 
-    settings = config(rounds=1, selection={"batches": len(batches), **selection})
+    settings = config(rounds=1, none=True, selection={"batches": len(batches), **selection})
     return Task(net, Repeated(), Repeated(), settings, loss).search()
 
 
@@ -178,7 +178,7 @@ class TestSelection:
         search.net.train()
         buffers = {name: buffer.clone() for name, buffer in search.net.named_buffers()}
         search.strategy.sample = iter(candidates).__next__
-        selected = best_of(search)
+        selected = BestOf()(search)
         for name, buffer in search.net.named_buffers():
             assert torch.equal(buffer, buffers[name])
         with torch.no_grad():
@@ -200,7 +200,7 @@ class TestSelection:
         x = torch.randn(32, 3)
         search = begin_on(net, [(x, right(x).detach())], mse_loss)
         assert net.architecture().choices == {"block": "wrong"}
-        assert perturbation(search).architecture.choices == {"block": "right"}
+        assert Perturbation()(search).architecture.choices == {"block": "right"}
         assert net.architecture().choices == {"block": "wrong"}
 
     @pytest.mark.parametrize("none", [True, False])
@@ -214,7 +214,7 @@ class TestSelection:
                 return super().forward(images, mixtures=mixtures)
 
         net.__class__ = Watched
-        perturbation(search)
+        Perturbation()(search)
         assert weights[0].min() > 0 if none else torch.stack(weights).abs().max() == 0
 
 

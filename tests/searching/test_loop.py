@@ -98,6 +98,7 @@ def by_hand(search):
 def test_the_loop_is_algorithm_1_by_hand_and_with_one_step_and_no_terms_darts(parts, inner_steps, terms, rounds):
     changes = {
         "rounds": rounds,
+        "none": True,
         "inner_steps": inner_steps,
         "alpha": {"rate": 0.01},
         "hypergradient": {"terms": terms, "step": "rate", "curvature": "hessian"},

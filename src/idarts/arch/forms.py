@@ -13,6 +13,7 @@ from idarts.arch.space import all_spaces, space_of
 from idarts.errors import InputError
 from idarts.files import load_json
 
+CONFIG = "config.json"  # a run folder has it from its start
 RESULT = "result.json"  # a search writes it into its run folder; its key `architecture` holds the record
 
 AnyForm = str | os.PathLike[str] | Mapping[str, Any] | Architecture
@@ -139,7 +140,8 @@ def _from_path(path: Path) -> Architecture:
     file = path / RESULT if path.is_dir() else path
     if not file.is_file():
         expected = f"a run folder with {RESULT}" if path.is_dir() else "a file"
-        raise InputError(f"{path} holds no architecture, expected {expected}")
+        hint = "; to train what a stopped search stands for, add --now" if (path / CONFIG).is_file() else ""
+        raise InputError(f"{path} holds no architecture, expected {expected}{hint}")
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

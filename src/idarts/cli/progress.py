@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -58,7 +59,8 @@ class Progress:
             live.stop()
 
     def __call__(self, latest: Round, work: Work) -> None:
-        now = _Moment(time.monotonic(), latest.number, work.used())
+        after: Callable[[], float] = getattr(work, "selection_seconds", float)
+        now = _Moment(time.monotonic(), latest.number, work.used(), after())
         always = now.share >= 1 or latest.number >= work.total or self.first is None  # the first and the last round
         self.first = self.first or now
         self.latest, self.topic = (now, latest, work), None
@@ -90,12 +92,12 @@ class Progress:
         return VIEW_SECONDS if self.live else LINE_SECONDS
 
     def _left(self, now: "_Moment") -> float | None:
-        """Seconds left, if the rest of the budget takes as long as the part since the first round."""
+        """Seconds left: the rest of the budget at the pace since the first round, then the selection."""
         first = self.first or now
         if now.share >= 1:
-            return 0.0
+            return now.after
         gained = now.share - first.share
-        return (now.time - first.time) * (1 - now.share) / gained if gained else None
+        return (now.time - first.time) * (1 - now.share) / gained + now.after if gained else None
 
     def _line(self, now: "_Moment", latest: Round, work: Work) -> str:
         left = self._left(now)
@@ -123,6 +125,7 @@ class _Moment(NamedTuple):
     time: float
     number: int
     share: float  # of the budget
+    after: float = 0.0  # seconds of what follows the rounds
 
 
 def _stderr() -> Console:

@@ -2,7 +2,6 @@
 
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
 from idarts.arch import as_text
 from idarts.cli.console import say
@@ -12,18 +11,12 @@ from idarts.cli.settings import RunSettings, add_run_arguments, print_settings, 
 from idarts.data import load_typed as load_source
 from idarts.engine.folder import folder_name
 from idarts.errors import command
-from idarts.searching import METHODS, PRESETS, RunConfig
+from idarts.searching import METHODS, PRESETS, RunConfig, resolved, upgrade
 from idarts.searching import run as run_search
-from idarts.searching import upgrade as upgrade_settings
 from idarts.tables import load_typed as load_table
 
-
-def upgrade(data: dict[str, Any]) -> dict[str, Any]:
-    """The settings in a file, also in a run's config.json, which holds the names of `Choice` branches besides."""
-    return upgrade_settings({name: value for name, value in data.items() if name != "choices"})
-
-
-SETTINGS = RunSettings(RunConfig(), PRESETS, METHODS, upgrade, {"data": load_source, "tables": load_table}, "search")
+_LOADERS = {"data": load_source, "tables": load_table}
+SETTINGS = RunSettings(RunConfig(), PRESETS, METHODS, upgrade, _LOADERS, "search", resolved)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -44,5 +37,7 @@ def run(args: Namespace) -> None:
             settings, out, resume=args.resume, overwrite=args.overwrite, on_round=progress, on_message=progress.message
         )
     say(f"architecture: {as_text(result.architecture)}")
+    if result.verdict is not None:
+        say(f"decision:     {result.verdict.sentence}")
     say(f"run:          {out}")
     say(f"report:       {command('report', out)}")

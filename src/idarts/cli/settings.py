@@ -2,7 +2,7 @@
 
 import json
 from argparse import SUPPRESS, Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -33,6 +33,8 @@ class RunSettings(Generic[Record]):
     """for settings that name a user's own part without `PartOf`: what imports it when it was typed"""
     kind: str = "run"
     """what the runs are: a search, a training"""
+    resolve: Callable[[Sequence[Layer]], Record] | None = None
+    """from sources to settings, where more is to be checked than `idarts.engine.settings.resolve` does"""
 
     def options(self) -> dict[str, Setting]:
         """The settings by name."""
@@ -76,7 +78,10 @@ def read_settings(args: Namespace, settings: RunSettings[Record]) -> Record:
     options = settings.options()
     typed = {name: value for name, value in vars(args).items() if name in options or name == "preset"}
     files = [_checked(file, load(file), settings) for file in map(Path, args.config)]
-    return resolve(settings.default, [*_resumed(args, settings), *files, typed], settings.presets, settings.methods)
+    sources = [*_resumed(args, settings), *files, typed]
+    if settings.resolve is not None:
+        return settings.resolve(sources)
+    return resolve(settings.default, sources, settings.presets, settings.methods)
 
 
 def print_settings(record: Any) -> None:

@@ -1,9 +1,11 @@
 """`idarts train`: an architecture from scratch, from one command."""
 
 from argparse import SUPPRESS, Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from idarts.arch import as_text
 from idarts.arch.forms import described_forms
 from idarts.cli.console import say
 from idarts.cli.parser import Parser
@@ -11,7 +13,7 @@ from idarts.cli.progress import Progress
 from idarts.cli.settings import RunSettings, add_run_arguments, print_settings, read_settings, resumable
 from idarts.cli.views import TRAINING
 from idarts.data import load_typed
-from idarts.engine.folder import read_result
+from idarts.engine.folder import current_architecture, read_result
 from idarts.errors import command
 from idarts.training.presets import PRESETS
 from idarts.training.run import run as run_training
@@ -39,6 +41,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "architecture", nargs="?", default=SUPPRESS, metavar="ARCH", help=f"what to train: {described_forms()}"
     )
+    now = "train what a search that has not finished stands for now: ARCH is its run folder"
+    parser.add_argument("--now", action="store_true", help=now)
     add_run_arguments(parser, SETTINGS, "train-ARCH-DATA-SEED")
     parser.usage = "idarts train ARCH [--preset NAME] [--config FILE] [--out FOLDER] [--SETTING VALUE ...]"
 
@@ -46,10 +50,12 @@ def add_arguments(parser: Parser) -> None:
 def run(args: Namespace) -> None:
     """Train with a progress display, then print the accuracy, or how to resume."""
     settings = read_settings(args, SETTINGS)
+    out = Path(args.out or f"runs/{run_name(settings.architecture, settings)}")
+    if args.now:
+        settings = replace(settings, architecture=as_text(current_architecture(Path(settings.architecture))))
     if args.print_config:
         print_settings(settings)
         return
-    out = Path(args.out or f"runs/{run_name(settings.architecture, settings)}")
     with resumable("train", out, settings, SETTINGS), Progress(view=TRAINING) as progress:
         result = run_training(settings, out, resume=args.resume, overwrite=args.overwrite, on_round=progress)
     if result.accuracy is not None:

@@ -14,7 +14,7 @@ report.html, evaluation.*  added by other commands
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from reprlib import repr as short
 from typing import Any
@@ -108,6 +108,15 @@ def start(path: Path, config: Mapping[str, Any], files: Mapping[str, bytes] | No
     for name, content in (files or {}).items():
         write_whole(path / name, content)
     write_whole(path / CONFIG, dump_json(config))
+
+
+def extend(path: Path, settings: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
+    """Change settings of the run in a folder, which is not finished then, and add an entry to its history."""
+    config = read_config(path)
+    changed = {**config, **settings, "history": [*config.get("history", []), entry]}
+    for name in (RESULT, REPORT):
+        (path / name).unlink(missing_ok=True)
+    write_whole(path / CONFIG, dump_json(changed))
 
 
 @contextmanager
@@ -232,6 +241,21 @@ def read_run(path: Path) -> Run:
         start_it = command(kind, "--resume", "--out", path)
         raise InputError(f"{path / METRICS} has no rounds yet; wait for the first one, or start it with `{start_it}`")
     return Run(path, config, _by_number(lines), result, cut)
+
+
+def current_architecture(path: Path) -> Architecture:
+    """What the run in a folder stands for now: its result or, before the end, its α at the last checkpoint.
+
+    Without a checkpoint, the last round counts.
+    """
+    run = read_run(path)
+    if run.result is None:
+        saved = [int(file.stem) for file in (path / CHECKPOINTS).glob(f"{'[0-9]' * 8}.pt")]
+        run = replace(run, rounds=[entry for entry in run.rounds if not saved or entry["number"] <= max(saved)])
+    architecture = run.architecture()
+    if not isinstance(architecture, Architecture):
+        raise InputError(f"{path} has logged no architecture yet; wait for its first rounds")
+    return architecture
 
 
 def as_float(value: object) -> float:

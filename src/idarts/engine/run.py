@@ -53,6 +53,7 @@ class Job:
     upgrade: Callable[[dict[str, Any]], dict[str, Any]] = (
         dict  # settings as older versions wrote them → in today's names
     )
+    growing: tuple[str, ...] = ()  # settings of which a resumed run may have more: its budgets
 
 
 class Interrupted(KeyboardInterrupt):
@@ -220,9 +221,11 @@ def _load_checkpoint(job: Job, settings: Any, path: Path) -> None:
     """Load the last checkpoint that can be read, and delete later rounds from the log."""
 
     def read() -> tuple[int, dict[str, Any] | None, list[str]]:
-        _require_same_settings(settings, job.upgrade(folder.read_config(path)), path)
+        grown = _grown_settings(job, settings, path)
         latest = checkpoint.latest(path / folder.CHECKPOINTS, job.kind) or (0, None, [])
         folder.drop_rounds(path, after=latest[0])
+        if grown:
+            folder.extend(path, {name: now for name, (_, now) in grown.items()}, {"round": latest[0], **grown})
         return latest
 
     number, state, problems = on_first(read)
@@ -235,15 +238,25 @@ def _load_checkpoint(job: Job, settings: Any, path: Path) -> None:
         warnings.warn(f"{problem}; resuming from round {number}", UserWarning, stacklevel=2)
 
 
-def _require_same_settings(settings: Any, config: dict[str, Any], path: Path) -> None:
-    """Refuse changed settings. One that the folder does not have is newer than the run."""
-    before = dotted(config)
+def _grown_settings(job: Job, settings: Any, path: Path) -> dict[str, tuple[Any, Any]]:
+    """The budgets that have grown since the run started, with both values; any other change is refused.
+
+    A setting that the folder does not have is newer than the run.
+    """
+    before = dotted(job.upgrade(folder.read_config(path)))
     now = dotted(json.loads(json.dumps(asdict(settings))))
-    changed = sorted(name for name, value in now.items() if value != before.get(name, value))
-    if changed:
-        raise InputError(
-            f"{path} was started with another {changed[0]}; resume with the settings of its {folder.CONFIG}"
-        )
+    changed = {name: (before[name], now[name]) for name in sorted(now) if now[name] != before.get(name, now[name])}
+    for name, values in changed.items():
+        if name not in job.growing:
+            raise InputError(f"{path} was started with another {name}; resume with the settings of its {folder.CONFIG}")
+        if not _grows(*values):
+            raise InputError(f"{path} was started with {name} {values[0]}, which can only grow; {values[1]} is less")
+    return changed
+
+
+def _grows(before: Any, now: Any) -> bool:
+    """Whether a limit has grown; None is no limit."""
+    return before is not None and (now is None or now > before)
 
 
 def _finish(job: Job, path: Path) -> list[Entry]:

@@ -24,6 +24,7 @@ from idarts.experiments.runs import (
     table_accuracies,
 )
 from idarts.experiments.statistics import Paired, paired
+from idarts.searching import FACTS
 
 VALID = "valid_accuracy"
 RECENT = 10  # rounds: the accuracy of a single batch is too noisy
@@ -78,7 +79,7 @@ def compare(folders: Iterable[Path], by: Sequence[str] = (), measure: str | None
 
 def flat(run: Run) -> dict[str, Any]:
     """A run's settings by their dotted names."""
-    return dotted(run.config)
+    return dotted({name: value for name, value in run.config.items() if name not in FACTS})
 
 
 def seed(run: Run) -> int:

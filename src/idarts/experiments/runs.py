@@ -9,6 +9,7 @@ from typing import Any
 
 from idarts.engine.folder import CONFIG, RESULT, Floats, Run, as_float, is_finished, read_config, read_run
 from idarts.engine.lock import wait_until_free
+from idarts.engine.paths import with_absolute_paths
 from idarts.engine.settings import dotted
 from idarts.errors import IdartsError, InputError
 from idarts.searching import RunConfig, upgrade
@@ -60,7 +61,8 @@ def other_setting(folder: Path, config: RunConfig) -> str | None:
     if not before:
         raise IdartsError(f"{folder / CONFIG} cannot be read; delete {folder}, and the search runs again")
     known = _plain(asdict(RunConfig())) | _plain(before)
-    return next((name for name, value in _plain(asdict(config)).items() if known[name] != value), None)
+    typed, placed = _plain(asdict(config)), _plain(asdict(with_absolute_paths(config, folder)[0]))
+    return next((name for name, value in typed.items() if known[name] not in (value, placed[name])), None)
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:

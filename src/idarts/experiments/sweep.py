@@ -23,7 +23,7 @@ from idarts.experiments.runs import ELSEWHERE
 from idarts.experiments.store import Row
 from idarts.pages.comparison import sections
 from idarts.pages.experiment import Section
-from idarts.searching import METHODS, PRESETS, RunConfig
+from idarts.searching import METHODS, PRESETS, RunConfig, resolved
 from idarts.spaces import space
 
 EXAMPLE = """\
@@ -152,7 +152,7 @@ def _job(words: tuple[str, ...], sources: Sequence[Layer]) -> SearchJob:
     """A job by its name's parts and its settings, the later above the earlier."""
     name = re.sub(r"[^\w.=+-]+", "_", "-".join([*words, str(sources[0]["seed"])]))  # good for all file systems
     try:
-        config = resolve(RunConfig(), sources, PRESETS, METHODS)
+        config = resolved(sources)
     except InputError as error:
         raise InputError(f"{error} (job {name})") from None
     return SearchJob(name, settings_text(config), words=words, config=config, folder=name)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from idarts.engine.folder import Floats, Run
 from idarts.pages.images import data_url, shaded
-from idarts.pages.labels import names, title
+from idarts.pages.labels import names, taking_part, title
 
 COLUMNS = 160  # of a picture at most
 _SHADES = 24  # few, so that pictures stay small
@@ -67,12 +67,17 @@ def heat(run: Run) -> Heat | None:
         return None
     known = [known[place] for place in _even(len(known), COLUMNS)]
     weights = {
-        name: _over_time([alpha.get(name) for _, alpha in known], matrix.shape) for name, matrix in known[-1][1].items()
+        name: _over_time(
+            [alpha.get(name) for _, alpha in known], matrix.shape, taking_part(run.config, name, matrix.shape)
+        )
+        for name, matrix in known[-1][1].items()
     }
     numbers = known[0][0], known[-1][0]
     groups: dict[str, list[Decision]] = {}
     for name, shares in weights.items():
-        groups.setdefault(title(run.config, name), []).extend(_decisions(run, name, shares, numbers))
+        rows, columns = names(run.config, name, shape := known[-1][1][name].shape)
+        labels = rows, [columns[column] for column in taking_part(run.config, name, shape)]
+        groups.setdefault(title(run.config, name), []).extend(_decisions(labels, shares, numbers))
     return Heat(
         [Group(heading, decisions) for heading, decisions in groups.items()],
         *numbers,
@@ -85,10 +90,12 @@ def _even(count: int, most: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
-def _over_time(matrices: Sequence[Floats | None], shape: tuple[int, ...]) -> Floats:
-    """Softmax by rows, (times, decisions, options); NaN where α is missing or had another shape."""
+def _over_time(matrices: Sequence[Floats | None], shape: tuple[int, ...], columns: list[int]) -> Floats:
+    """Softmax by rows among some columns, (times, decisions, options); NaN where α is missing or had another shape."""
     blank = np.full(shape, np.nan)
-    alpha = np.stack([blank if matrix is None or matrix.shape != shape else matrix for matrix in matrices])
+    alpha = np.stack([blank if matrix is None or matrix.shape != shape else matrix for matrix in matrices])[
+        ..., columns
+    ]
     alpha[~np.isfinite(alpha).all(axis=2)] = np.nan
     raised = np.exp(alpha - alpha.max(axis=2, keepdims=True))
     shares: Floats = raised / raised.sum(axis=2, keepdims=True)
@@ -101,8 +108,8 @@ def _away(weights: Floats) -> Floats:
     return ratio
 
 
-def _decisions(run: Run, name: str, weights: Floats, numbers: tuple[int, int]) -> Iterator[Decision]:
-    rows, columns = names(run.config, name, weights.shape[1:])
+def _decisions(labels: tuple[list[str], list[str]], weights: Floats, numbers: tuple[int, int]) -> Iterator[Decision]:
+    rows, columns = labels
     for position, row in enumerate(rows):
         last = weights[-1, position]
         options = [

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from idarts.arch import SPACES, Space
+from idarts.arch.style import family
 
 
 def title(config: Mapping[str, Any], group: str) -> str:
@@ -29,6 +30,18 @@ def names(config: Mapping[str, Any], group: str, shape: tuple[int, ...]) -> tupl
         return rows, columns
     generic = [group] if shape[0] == 1 else [f"{group} {row + 1}" for row in range(shape[0])]
     return generic, [f"option {column + 1}" for column in range(shape[1])]
+
+
+def taking_part(config: Mapping[str, Any], group: str, shape: tuple[int, ...]) -> list[int]:
+    """The columns of α that took part in a search: all, but not `none` where the settings left it out.
+
+    >>> taking_part({"space": "nas-bench-201", "none": False}, "cell", (6, 5))
+    [1, 2, 3, 4]
+    """
+    _, columns = names(config, group, shape)
+    own = group in (config.get("choices") or {})  # a user's own branch may have any name
+    barred = "none" if config.get("none") is False and not own else None
+    return [place for place, name in enumerate(columns) if family(name) != barred]
 
 
 def _space(config: Mapping[str, Any]) -> Space | None:

@@ -1,6 +1,6 @@
 """What a careful reader would point out: each note says what it means and what to do."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -51,8 +51,11 @@ def _about_rounds(run: Run) -> Iterator[str]:
 
 
 def _about_cell(run: Run, architecture: Architecture | str | None) -> Iterator[str]:
-    entropy = as_float(run.last("entropy"))
-    if run.result is not None and entropy > _UNDECIDED:  # every search starts there
+    entropy, verdict = as_float(run.last("entropy")), (run.result or {}).get("verdict")
+    if isinstance(verdict, Mapping):
+        if not verdict.get("decided"):
+            yield f"{verdict.get('sentence')}. The cell may be little better than a random one."
+    elif run.result is not None and entropy > _UNDECIDED:  # a run of an earlier version; every search starts there
         yield (
             f"α is still almost uniform (entropy {entropy:.3f} of 1): the cell may be little better than a random one. "
             "Search longer, or with a larger alpha.rate."

@@ -2,17 +2,19 @@
 
 from idarts.searching.api import search
 from idarts.searching.catalogue import METHODS, PRESETS
+from idarts.searching.legacy import FACTS, upgrade
 from idarts.searching.loop import Search
 from idarts.searching.registries import RELAXATIONS, RULES, SCHEDULES, SELECTIONS, STRATEGIES
 from idarts.searching.round import Round, Step
 from idarts.searching.run import SearchResult, run, task_of
-from idarts.searching.settings import Config, RunConfig, config, upgrade
+from idarts.searching.settings import Config, RunConfig, config, resolved
 from idarts.searching.stage import Stage
 from idarts.searching.strategy import Selected, Strategy, Tried
 from idarts.searching.streams import Stream
 from idarts.searching.task import Task
 
 __all__ = [
+    "FACTS",
     "METHODS",
     "PRESETS",
     "RELAXATIONS",
@@ -33,6 +35,7 @@ __all__ = [
     "Task",
     "Tried",
     "config",
+    "resolved",
     "run",
     "search",
     "task_of",

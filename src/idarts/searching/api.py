@@ -1,7 +1,7 @@
 """`idarts.search`: the search from Python, in a space or in any module with Choices."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +82,9 @@ def search(
     folder = Path(out) if out is not None else Path("runs", f"{config.space}-{method}-{config.seed}")
     shown = find(config.space, table if table is not None else config.tables)
 
-    def start() -> tuple[Task, dict[str, Any]]:
+    def start(recorded: Mapping[str, Any]) -> tuple[Task, dict[str, Any]]:
         parts = given_parts(space, train, valid, config)
-        return prepare(space, parts, config, loss, shown), parts.description
+        return prepare(space, parts, config, loss, shown, recorded), parts.description
 
     return run_search(
         start, config, folder, resume=resume, overwrite=overwrite, on_round=on_round, on_message=on_message

@@ -1,6 +1,7 @@
 """Named settings, as data: a method says what is searched how, a preset how large; both are layers of the same kind.
 
-A method or preset is one TOML file: `summary` and `paper` for people, `settings` as `idarts search` takes them.
+A method or preset is one TOML file: `summary` and `paper` for people, `settings` as `idarts search` takes them, and
+`spaces`, the only ones that it is made for: one cell trains all of α in one space, and half of it in another.
 """
 
 import tomllib
@@ -10,7 +11,7 @@ from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
-from idarts.errors import require_known
+from idarts.errors import InputError, require_known
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Entry:
     summary: str
     paper: str | None
     settings: dict[str, Any]
+    spaces: tuple[str, ...] = ()  # that it is made for; any, if empty
 
 
 class Catalogue(Mapping[str, dict[str, Any]]):
@@ -43,6 +45,25 @@ class Catalogue(Mapping[str, dict[str, Any]]):
         paths = sorted(path.name for path in folder.iterdir() if path.name.endswith(".toml"))
         return {path.removesuffix(".toml"): _read(path, folder.joinpath(path).read_text("utf-8")) for path in paths}
 
+    def require_fitting(self, name: str, space: str) -> None:
+        """Refuse an entry that is made for other spaces.
+
+        >>> PRESETS.require_fitting("nas-bench-201-paper", "nas-bench-201")
+        >>> PRESETS.require_fitting("cpu", "mine")
+        Traceback (most recent call last):
+        idarts.errors.InputError: preset cpu is made for nas-bench-201, nas-bench-1shot1-s1, nas-bench-1shot1-s2, \
+nas-bench-1shot1-s3, not for mine; remove it: without a preset all sizes follow from the space and the machine
+        """
+        require_known(self.kind, name, self.entries)
+        spaces = self.entries[name].spaces
+        if spaces and space not in spaces:
+            others = [other for other, entry in self.entries.items() if space in entry.spaces]
+            hint = f"use {' or '.join(others)}, or no {self.kind}" if others else "remove it"
+            raise InputError(
+                f"{self.kind} {name} is made for {', '.join(spaces)}, not for {space}; "
+                f"{hint}: without a {self.kind} all sizes follow from the space and the machine"
+            )
+
     def __getitem__(self, name: str) -> dict[str, Any]:
         require_known(self.kind, name, self.entries)
         return self.entries[name].settings
@@ -59,7 +80,8 @@ class Catalogue(Mapping[str, dict[str, Any]]):
 
 def _read(path: str, text: str) -> Entry:
     data = tomllib.loads(text)
-    return Entry(path.removesuffix(".toml"), data["summary"], data.get("paper"), data.get("settings", {}))
+    name, spaces = path.removesuffix(".toml"), tuple(data.get("spaces", ()))
+    return Entry(name, data["summary"], data.get("paper"), data.get("settings", {}), spaces)
 
 
 METHODS = Catalogue("method", "methods")

@@ -1,4 +1,4 @@
-"""States of searches as 0.1.0 saved them, in today's form."""
+"""Settings and states of searches as earlier versions wrote them, in today's form."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -23,3 +23,46 @@ def upgrade_state(state: dict[str, Any], search: "Search") -> dict[str, Any]:
     else:
         strategy = {"rule": state["alpha_optimizer"], "estimator": estimator}
     return {**kept, "strategy": strategy, "stage": [0, state["counts"][1], search.mask]}
+
+
+# 0.1.0 had one setting for what are two axes now: `hypergradient.order`.
+_ORDERS: dict[str, dict[str, Any]] = {
+    "implicit": {"hypergradient.method": "neumann"},
+    "first": {"hypergradient.method": "first-order"},
+    "none": {"strategy": "fixed"},
+    "reinforce": {"strategy": "controller"},
+}
+
+
+FACTS = ("choices", "resolved", "history", "typed")  # what config.json holds beside the settings
+
+
+def upgrade(data: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a file, also of a run's config.json, in today's names and with today's meaning.
+
+    >>> upgrade({"hypergradient": {"order": "first", "terms": 2, "samples": 5}, "choices": {}})
+    {'hypergradient': {'terms': 2, 'method': 'first-order'}, 'controller': {'samples': 5}}
+    """
+    data = {name: value for name, value in data.items() if name not in FACTS}
+    selection = data.get("selection")
+    if "checkpoint_rounds" in data and isinstance(selection, dict) and "judge" not in selection:
+        data["selection"] = {**selection, "judge": "loss"}  # a run of an earlier version, which knew nothing else
+    return _upgrade_order(data)
+
+
+def _upgrade_order(data: dict[str, Any]) -> dict[str, Any]:
+    """0.1.0's `hypergradient.order` as today's strategy and method."""
+    if not isinstance(data.get("hypergradient"), dict) or "order" not in data["hypergradient"]:
+        return data
+    group = dict(data["hypergradient"])
+    order, samples = group.pop("order"), group.pop("samples", None)
+    renamed = _ORDERS.get(order, {"hypergradient.method": order})
+    upgraded: dict[str, Any] = {**data, "hypergradient": group}
+    for name, value in renamed.items():
+        if name.startswith("hypergradient."):
+            group["method"] = value
+        else:
+            upgraded[name] = value
+    if upgraded.get("method") == "darts":  # its name means DARTS as its authors wrote it now
+        upgraded["method"] = "darts-one-step"
+    return upgraded if samples is None else {**upgraded, "controller": {"samples": samples}}

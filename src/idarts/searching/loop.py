@@ -15,14 +15,16 @@ from idarts.engine.schedules import learning_rate
 from idarts.errors import InputError, NotFiniteError, SingularCurvatureError
 from idarts.hypergrad.isolation import random_states, set_random_states
 from idarts.searching import legacy
-from idarts.searching.budget import Budget, Spent, total_rounds
+from idarts.searching.automatic import alpha_rate
+from idarts.searching.budget import Budget, Pace, Spent, total_rounds
 from idarts.searching.cost import CostTarget, cost_target, temperature
 from idarts.searching.judge import largest
+from idarts.searching.reach import require_built, require_reached
 from idarts.searching.registries import RELAXATIONS, SCHEDULES, SELECTIONS, build_part
 from idarts.searching.round import Round, Step, spread
 from idarts.searching.stage import Mask, Restricted, Stage, ends, prune, require_stages
 from idarts.searching.strategy import Selected, Strategy, Tried
-from idarts.searching.streams import peek
+from idarts.searching.streams import peek, peek_batch
 from idarts.searching.task import Task
 from idarts.searching.weights import WeightTraining
 from idarts.spaces import Supernet
@@ -43,6 +45,7 @@ class Search:
         require_stages(self.stages)
         # An option that takes no part in the relaxation is not trained, so it is not selected either.
         self.selection = replace(settings.selection, none=settings.none and settings.selection.none)
+        self.selector = build_part(SELECTIONS, self.selection.rule, self.selection.options)
         if getattr(SELECTIONS[self.selection.rule], "needs_network", False) and task.network is None:
             raise InputError(
                 f"selection.rule {self.selection.rule} trains networks, but none can be built of this model; "
@@ -62,6 +65,7 @@ class Search:
         self.cost: CostTarget | None = None
         self.weights: WeightTraining | None = None
         self._make_strategy = strategy
+        self._pace = Pace()
         self._enter(0)
 
     def rounds(self) -> Iterator[Round]:
@@ -136,6 +140,9 @@ class Search:
             require_built(self.net, self.settings, self.relaxation)
             copy_from_first(self.net)
             self.mask = self.mask or self._full_mask()
+            if getattr(self._make_strategy, "steps_alpha", False):
+                self._train_mode()
+                require_reached(self.net, peek_batch(self.task.valid), self.task.loss, self.mask)
             self.weights = WeightTraining(self.net, self.task, self.settings)
         elif len(self.stages) > 1:
             raise InputError(f"strategy {self.settings.strategy} has no supernet, so no stages; use --stages single")
@@ -191,8 +198,28 @@ class Search:
         return not self.bad_rounds
 
     def used(self) -> float:
-        """The share of the budget that is spent."""
-        return self.budget.used(replace(self.spent, seconds=self.clock.seconds))
+        """The share of the rounds' budget that is spent."""
+        reserved = self.selection_seconds() if self.settings.minutes is not None else 0.0
+        return self.budget.used(replace(self.spent, seconds=self.clock.seconds), reserved)
+
+    def selection_seconds(self) -> float:
+        """How long the selection will take, as far as it can tell."""
+        estimate = getattr(self.selector, "seconds", None)
+        return estimate(self) if estimate else 0.0
+
+    def seconds_per_evaluation(self) -> float:
+        """The seconds of one gradient evaluation so far; 0 before the first one."""
+        return self.clock.seconds / self.spent.gradient_evaluations if self.spent.gradient_evaluations else 0.0
+
+    def seconds_left(self) -> float:
+        """What remains of the settings' minutes; infinite without them."""
+        return math.inf if self.settings.minutes is None else 60 * self.settings.minutes - self.clock.seconds
+
+    def alpha_rate(self) -> float:
+        """The rate of α where the settings leave it open: from the rounds that the budget allows for this stage."""
+        limited = self.budget.limited and self.number > 0
+        rounds = self._pace.rounds(self.number - 1, self.used(), self.total) if limited else self.total
+        return alpha_rate(rounds * self.stages[self.stage].share)
 
     def rate(self) -> float:
         """The learning rate of w: a cosine from the first to the last value over the budget of the stage."""
@@ -208,7 +235,7 @@ class Search:
     def select(self) -> Architecture:
         """The architecture of this search, by the selection rule of its settings."""
         with self.joint_statistics():
-            selected: Selected = build_part(SELECTIONS, self.selection.rule, self.selection.options)(self)
+            selected: Selected = self.selector(self)
         self.spent.gradient_evaluations += selected.gradient_evaluations
         self.tried = selected.tried
         return selected.architecture
@@ -231,6 +258,10 @@ class Search:
         dead = {name: ~torch.tensor(self.mask[name], device=value.device) for name, value in values.items()}
         return {name: value.masked_fill(dead[name], -torch.inf) for name, value in values.items()}
 
+    def spread(self) -> tuple[float, float]:
+        """Entropy and margin of α's softmax among the options that take part."""
+        return spread(dict(self.net.alpha.items()), self.mask)
+
     def joint_statistics(self) -> Any:
         """BatchNorm over all ranks together, where the settings say so."""
         return joint_statistics(self.settings.batch_norm == "synchronised")
@@ -246,7 +277,7 @@ class Search:
             require_same({"α": self.a, "w": self.w}, f"after round {self.number}")
 
     def _round(self, train: Tensor, step: Step) -> Round:
-        entropy, margin = spread(self.net.architecture_parameters()) if self.shares_weights else (None, None)
+        entropy, margin = self.spread() if self.shares_weights else (None, None)
         train_loss, train_accuracy = train.tolist()
         cost = self.cost
         return Round(
@@ -306,13 +337,3 @@ class Search:
     def device(self) -> torch.device:
         """Where the search runs."""
         return self.a[0].device if self.shares_weights else torch.device("cpu")
-
-
-def require_built(net: Supernet, settings: Any, relaxation: Any) -> None:
-    """Refuse a relaxation that a supernet has to be built for, where it was not."""
-    second = settings.weights.relaxation
-    wanted = [relaxation] if second is None else [relaxation, build_part(RELAXATIONS, second, {})]
-    if any(getattr(one, "share", 1) > 1 for one in wanted) and not any(
-        getattr(module, "share", 1) > 1 for module in net.modules()
-    ):
-        raise InputError("partial-channels are built into a supernet, and this one has none; search a space by name")

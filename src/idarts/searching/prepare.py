@@ -1,6 +1,6 @@
 """From settings and data to a `Task`: where every search is prepared, from the command line and from Python."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from idarts.data.record import Images, LazyImages
 from idarts.engine.device import device_named
 from idarts.engine.ranks import share
 from idarts.errors import InputError
+from idarts.searching import automatic
 from idarts.searching.registries import RELAXATIONS, build_part
 from idarts.searching.settings import RunConfig
 from idarts.searching.stage import Stage
@@ -43,27 +44,33 @@ def prepare(
     settings: RunConfig,
     loss: Loss = cross_entropy,
     table: Table | None = None,
+    recorded: Mapping[str, Any] | None = None,
 ) -> Task:
-    """The task of searching a space, or a model with Choices, on two parts of data."""
+    """The task of searching a space, or a model with Choices, on two parts of data.
+
+    `recorded` has the sizes that a run in progress was started with, where the settings leave them open.
+    """
     if isinstance(what, nn.Module):
         supernet: Any = what if isinstance(what, Supernet) else ChoiceSupernet(what)
         device = supernet.architecture_parameters()[0].device
         build, labels = None, supernet.branches() if isinstance(supernet, ChoiceSupernet) else {}
         population: dict[str, Any] = {}
+        sizes: dict[str, int] = {}
     else:
         chosen = space(what) if isinstance(what, str) else what
         device = device_named(settings.device)
-        supernet, build = _builders(chosen, parts, settings, device)
+        sizes = automatic.sizes(settings, chosen, parts.train, recorded or {})
+        supernet, build = _builders(chosen, parts, settings, device, sizes)
         labels, population = {}, {"sample": chosen.sample, "mutate": chosen.mutate}
     train, valid = (
         _stream(part, settings, which, device, parts.augment) for which, part in enumerate((parts.train, parts.valid))
     )
-    return Task(supernet, train, valid, settings, loss, build, table, labels=labels, **population)
+    return Task(supernet, train, valid, settings, loss, build, table, labels=labels, sizes=sizes, **population)
 
 
 def named_parts(settings: RunConfig) -> Parts:
     """The parts of data that the settings name."""
-    data = load(settings.data, settings.data_root, image=settings.image)
+    data = automatic.load_data(settings)
     train, valid = _halves(data, settings)
     augment = settings.augment and data.train.shape[1] >= AUGMENTED
     return Parts(train, valid, len(data.classes), data.describe(search=train, valid=valid), augment)
@@ -114,12 +121,11 @@ def _two(train: Any, valid: Any, any_data: bool, settings: RunConfig) -> tuple[A
 
 
 def _builders(
-    chosen: Space, parts: Parts, settings: RunConfig, device: torch.device
+    chosen: Space, parts: Parts, settings: RunConfig, device: torch.device, sizes: Mapping[str, int]
 ) -> tuple[Callable[[Stage], Supernet], Callable[[Architecture], nn.Module]]:
     """How supernets of a space are built for a stage, and networks, as wide as these and as deep as the space's own."""
     channels, height, _ = parts.train.shape
-    sizes = {"depth": settings.depth, "channels": settings.channels, "classes": parts.classes, "image": height}
-    skeleton: Skeleton = chosen.skeleton.changed(**sizes)
+    skeleton: Skeleton = chosen.skeleton.changed(**sizes, classes=parts.classes, image=height)
     relaxation = build_part(RELAXATIONS, settings.relaxation, settings.relaxation_options)
 
     def supernet(stage: Stage) -> Supernet:

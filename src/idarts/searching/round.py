@@ -1,11 +1,14 @@
 """One round of a search: what is known after it."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from idarts.searching.stage import Mask
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Round:
     train_loss: float | None = None
     valid_loss: float | None = None
     rate: float | None = None  # of the weights
-    entropy: float | None = None  # of α's softmax, mean over decisions, 1 for uniform
+    entropy: float | None = None  # of α's softmax among the options that take part, mean over decisions, 1 for uniform
     gradient_evaluations: float | None = None  # so far
     margin: float | None = None  # between the two largest weights of α's softmax, mean over decisions
     train_accuracy: float | None = None
@@ -74,13 +77,26 @@ def judged(loss: Tensor, outputs: Any, labels: Any) -> Tensor:
     return torch.stack([loss.detach().reshape(()), accuracy(outputs, labels).to(loss)])
 
 
-def spread(alphas: tuple[torch.nn.Parameter, ...]) -> tuple[float, float]:
-    """Entropy (as a share of the uniform distribution's) and margin of α's softmax, over decisions with options."""
-    rows = [alpha.detach().softmax(dim=1) for alpha in alphas if alpha.shape[1] > 1]
-    if not rows:
+def spread(alphas: Mapping[str, Tensor], mask: Mask) -> tuple[float, float]:
+    """Entropy (as a share of the uniform distribution's) and margin of α's softmax among the living options.
+
+    Decisions with one living option are left out.
+
+    >>> spread({"cell": torch.tensor([[9.0, 0.0, 0.0]])}, {"cell": [[False, True, True]]})
+    (1.0, 0.0)
+    """
+    entropies, margins = [], []
+    for name, alpha in alphas.items():
+        rows = [row for row, alive in enumerate(mask[name]) if sum(alive) > 1]
+        if rows:
+            alive = torch.tensor([mask[name][row] for row in rows], device=alpha.device)
+            shares = alpha.detach()[rows].masked_fill(~alive, -torch.inf).softmax(dim=1)
+            entropy = -(shares * shares.clamp_min(1e-30).log()).sum(1)
+            uniform = [math.log(sum(mask[name][row])) for row in rows]
+            entropies.append(entropy / (uniform[0] if len(set(uniform)) == 1 else entropy.new_tensor(uniform)))
+            top = shares.topk(2, dim=1).values
+            margins.append(top[:, 0] - top[:, 1])
+    if not entropies:
         return 0.0, 1.0
-    entropies = [-(row * row.clamp_min(1e-30).log()).sum(1) / math.log(row.shape[1]) for row in rows]
-    tops = [row.topk(2, dim=1).values for row in rows]
-    margins = [top[:, 0] - top[:, 1] for top in tops]
-    entropy, margin = torch.stack([torch.cat(entropies).mean(), torch.cat(margins).mean()]).tolist()
-    return entropy, margin
+    mean, margin = torch.stack([torch.cat(entropies).mean(), torch.cat(margins).mean()]).tolist()
+    return mean, margin

@@ -1,7 +1,7 @@
 """A search in a run folder: what `idarts search` does."""
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -12,23 +12,29 @@ from idarts._version import __version__
 from idarts.arch import Architecture, as_text, to_data
 from idarts.data import Batches
 from idarts.data.content import used
-from idarts.engine.folder import SPLIT
+from idarts.engine.folder import SPLIT, is_run, read_config
+from idarts.engine.paths import with_absolute_paths
 from idarts.engine.run import Job, Options, run_job
+from idarts.searching.legacy import upgrade
 from idarts.searching.log import Log
 from idarts.searching.loop import Search
 from idarts.searching.prepare import named_parts, prepare
-from idarts.searching.settings import RunConfig, upgrade
+from idarts.searching.settings import RunConfig
 from idarts.searching.task import Task
+from idarts.searching.verdict import Verdict, verdict
 from idarts.tables import find
+
+BUDGETS = ("rounds", "epochs", "minutes", "gradient_evaluations")  # a resumed search may have more of them
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The selected architecture, the rounds of the search, and its run folder."""
+    """The selected architecture, the rounds of the search, its run folder, and whether α decided."""
 
     architecture: Architecture
     rounds: list[dict[str, Any]]
     path: Path
+    verdict: Verdict | None = None  # None for a strategy that does not step α
 
 
 def run(settings: RunConfig, out: Path, **options: Unpack[Options]) -> SearchResult:
@@ -36,10 +42,12 @@ def run(settings: RunConfig, out: Path, **options: Unpack[Options]) -> SearchRes
 
     SIGINT and SIGTERM end the round, write a checkpoint, and raise `Interrupted`.
     """
-    return run_search(lambda: task_of(settings), settings, out, **options)
+    placed, typed = with_absolute_paths(settings, out, options.get("resume", False))
+    facts = {"typed": typed} if typed else {}
+    return run_search(lambda recorded: task_of(placed, recorded), placed, out, facts, **options)
 
 
-def task_of(settings: RunConfig) -> tuple[Task, dict[str, Any]]:
+def task_of(settings: RunConfig, recorded: Mapping[str, Any] | None = None) -> tuple[Task, dict[str, Any]]:
     """The task that the settings name, and a description of its data.
 
     >>> task, _ = task_of(RunConfig(data="digits", depth=1, channels=4))
@@ -48,29 +56,69 @@ def task_of(settings: RunConfig) -> tuple[Task, dict[str, Any]]:
     """
     table = find(settings.space, settings.tables)
     parts = named_parts(settings)
-    return prepare(settings.space, parts, settings, table=table), parts.description
+    return prepare(settings.space, parts, settings, table=table, recorded=recorded), parts.description
+
+
+Start = Callable[[Mapping[str, Any]], tuple[Task, dict[str, Any]]]
 
 
 def run_search(
-    start: Callable[[], tuple[Task, dict[str, Any]]], settings: RunConfig, out: Path, **options: Unpack[Options]
+    start: Start, settings: RunConfig, out: Path, facts: Mapping[str, Any] | None = None, **options: Unpack[Options]
 ) -> SearchResult:
-    """Give a search a folder; the search is prepared, seeded, once the folder is its own."""
-    selected: list[Architecture] = []
+    """Give a search a folder; the search is prepared, seeded, once the folder is its own.
+
+    `start` gets the sizes that the run in the folder has recorded, if there is one; `facts` are written beside the
+    settings.
+    """
+    selected: list[tuple[Architecture, Verdict | None]] = []
 
     def job() -> Job:
         torch.manual_seed(settings.seed)
-        task, description = start()
+        before = {} if options.get("overwrite") or not is_run(out) else read_config(out)
+        task, description = start(before.get("resolved") or {})
         search = task.search()
 
         def result(log: list[dict[str, Any]]) -> dict[str, Any]:
-            selected.append(search.select())
-            return _result(settings, search, selected[0], log, description)
+            architecture, judged = search.select(), _verdict(search, log)
+            selected.append((architecture, judged))
+            return {**_result(settings, search, architecture, log, description), "verdict": judged and judged.to_data()}
 
-        facts = {"choices": task.labels}
-        return Job(search, Log(search).entry, result, facts=facts, files=_split(task), upgrade=upgrade)
+        written = {**(facts or {}), "choices": task.labels, "resolved": _resolved(search)}
+        return Job(
+            search,
+            Log(search).entry,
+            result,
+            facts=written,
+            files=_split(task),
+            upgrade=upgrade,
+            growing=_growing(settings, search),
+        )
 
     log = run_job(job, settings, out, **options)
-    return SearchResult(selected[0], log, out)
+    architecture, judged = selected[0]
+    return SearchResult(architecture, log, out, judged)
+
+
+def _resolved(search: Search) -> dict[str, Any]:
+    """What `auto` became, for config.json."""
+    stepped = search.strategy.steps_alpha and search.settings.alpha.rate == "auto"
+    return {**search.task.sizes, **({"alpha.rate": search.alpha_rate()} if stepped else {})}
+
+
+def _verdict(search: Search, log: list[dict[str, Any]]) -> Verdict | None:
+    """Whether α decided, by its path in the last stage."""
+    if not search.strategy.steps_alpha:
+        return None
+    stage = search.stage + 1 if len(search.stages) > 1 else None
+    path = [entry["alpha"] for entry in log if entry.get("alpha") and entry.get("stage") == stage]
+    return verdict(*search.spread(), path, search.mask)
+
+
+def _growing(settings: RunConfig, search: Search) -> tuple[str, ...]:
+    """The budgets that a resume may extend: with epochs, rounds have no effect; a stage that has ended cannot grow."""
+    if len(search.stages) > 1:
+        return ()
+    return BUDGETS if settings.epochs is None else BUDGETS[1:]
 
 
 def _split(task: Task) -> dict[str, bytes]:

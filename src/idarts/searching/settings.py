@@ -1,9 +1,11 @@
 """The settings of a search. A method is a point on independent axes:
 
 relaxation × hypergradient × rule for α × schedule of stages × selection (× strategy, for methods that are not gradient
-descent on α). Each axis takes the name of a registered part. The defaults are the paper's, except γ and the curvature.
+descent on α). Each axis takes the name of a registered part. The defaults are the paper's, except γ and the curvature,
+and except what is `auto`: that follows from the budget, the data and the machine (`idarts.searching.automatic`).
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, field
 from typing import Annotated, Any, Literal
 
@@ -22,15 +24,17 @@ from idarts.engine.settings import (
     Seed,
     Share,
     change,
+    resolve,
     validated,
 )
 from idarts.errors import InputError
 from idarts.hypergrad import SOLVERS, Method
 from idarts.searching import hypergradients
-from idarts.searching.catalogue import METHODS
+from idarts.searching.catalogue import METHODS, PRESETS
 from idarts.searching.registries import RELAXATIONS, RULES, SCHEDULES, SELECTIONS, STRATEGIES, build_part
 
 Options = dict[str, Any]
+Size = Count | Literal["auto", "own"] | None  # None is what earlier versions wrote for `own`
 RelaxationName = Annotated[str, PartOf(lambda: RELAXATIONS)]
 
 
@@ -66,8 +70,8 @@ class Alpha:
 
     rule: Annotated[str, PartOf(lambda: RULES)] = "adam"
     """how a gradient moves α"""
-    rate: NonNegative = 3e-4
-    """learning rate"""
+    rate: NonNegative | Literal["auto"] = "auto"
+    """learning rate; `auto`: 3 divided by the number of rounds, between 3e-4 and 0.1"""
     betas: Pair = (0.5, 0.999)
     """Adam's decay rates for the running means of the gradient and of its square"""
     decay: NonNegative = 1e-3
@@ -124,7 +128,8 @@ class Selection:
     `argmax` takes the largest of α. `best-of` samples architectures by α and takes the best one on validation batches,
     with the shared weights. `perturbation` keeps, for each decision, the option whose removal costs most. `trials`
     trains the argmax and its neighbours (one decision changed) from scratch for a few steps, keeps the better half,
-    doubles the steps, and repeats.
+    doubles the steps, and repeats. Where `minutes` leave too little time for that, trials get fewer steps (at least
+    10), then there are fewer candidates, the nearest by α first.
     """
 
     rule: Annotated[str, PartOf(lambda: SELECTIONS)] = "argmax"
@@ -139,6 +144,9 @@ class Selection:
     """weight steps of the first trials"""
     rate: NonNegative = 0.05
     """learning rate of a trial, which falls by a cosine"""
+    judge: Literal["best", "loss"] = "best"
+    """how a trial is judged on the validation batches: by the `best` loss of its own curve, because on few images the
+    loss rises again, or by the `loss` at its end"""
     options: Options = field(default_factory=dict)
     """options of the rule, for one that takes others than these"""
 
@@ -178,6 +186,7 @@ class Config:
 
     The budget is `rounds` (α steps) or, where `epochs` of the training data are given, as many rounds as these make;
     `minutes` and `gradient_evaluations` end it earlier. The learning rate of w follows whichever is spent first.
+    `minutes` are for rounds and selection together; `gradient_evaluations` are those of the rounds.
     """
 
     rounds: Count = 100
@@ -185,9 +194,9 @@ class Config:
     epochs: Positive | None = None
     """epochs of the training data, instead of rounds"""
     minutes: Positive | None = None
-    """end the search after so many minutes, at the latest"""
+    """end the search after so many minutes, at the latest; its selection included"""
     gradient_evaluations: Positive | None = None
-    """end the search after so many gradient evaluations, at the latest"""
+    """end the rounds after so many gradient evaluations, at the latest"""
     inner_steps: Count = 4
     """T: weight steps before each α step"""
     batch: Count = 64
@@ -200,7 +209,7 @@ class Config:
     """how the options of a decision are mixed"""
     relaxation_options: Options = field(default_factory=dict)
     """options of the relaxation, such as {"first": 5, "last": 0.5} for the temperatures of gumbel"""
-    none: bool = True
+    none: bool = False
     """let `none` take part in the relaxation, where the space has it"""
     stages: Annotated[str, PartOf(lambda: SCHEDULES)] = "single"
     """schedule of stages, which may prune options and deepen the supernet on the way"""
@@ -253,12 +262,12 @@ class RunConfig(Config):
     """data to search on"""
     data_root: str | None = None
     """folder of the data's files; IDARTS_DATA unless given"""
-    image: Count | None = None
-    """side to which images are resized"""
-    depth: Count | None = None
-    """depth of the supernet; the space's own unless given"""
-    channels: Count | None = None
-    """channels of the supernet's first cells; the space's own unless given"""
+    image: Size = "auto"
+    """side to which images are resized; `own`: not at all; `auto`: 16 on a CPU where they are larger, else `own`"""
+    depth: Size = "auto"
+    """depth of the supernet; `own`: the space's; `auto`: on a CPU the smallest that trains all of α, else `own`"""
+    channels: Size = "auto"
+    """channels of the supernet's first cells; `own`: the space's; `auto`: on a CPU at most 8, else `own`"""
     valid: Annotated[float, Field(gt=0, lt=1)] | Literal["official"] | None = None
     """share of the training images for α, or `official` for NAS-Bench-201's own halves; unless given, the data's own
     validation images or, where there are none, one half"""
@@ -287,32 +296,17 @@ def config(method: str = "idarts", **changes: Any) -> Config:
     return change(change(Config(), METHODS[method]), changes)
 
 
-# 0.1.0 had one setting for what are two axes now: `hypergradient.order`.
-_ORDERS: dict[str, dict[str, Any]] = {
-    "implicit": {"hypergradient.method": "neumann"},
-    "first": {"hypergradient.method": "first-order"},
-    "none": {"strategy": "fixed"},
-    "reinforce": {"strategy": "controller"},
-}
+def resolved(sources: Sequence[Mapping[str, Any]]) -> RunConfig:
+    """The settings of a run that some sources describe, by the rule of `idarts.engine.settings.resolve`.
 
-
-def upgrade(data: dict[str, Any]) -> dict[str, Any]:
-    """Settings as 0.1.0 wrote them, in today's names; today's settings stay as they are.
-
-    >>> upgrade({"hypergradient": {"order": "first", "terms": 2, "samples": 5}})
-    {'hypergradient': {'terms': 2, 'method': 'first-order'}, 'controller': {'samples': 5}}
+    >>> resolved([{"preset": "smoke"}, {"space": "darts"}])
+    Traceback (most recent call last):
+    idarts.errors.InputError: preset smoke is made for nas-bench-201, nas-bench-1shot1-s1, nas-bench-1shot1-s2, \
+nas-bench-1shot1-s3, not for darts; use darts-paper, or no preset: without a preset all sizes follow from the space \
+and the machine
     """
-    if not isinstance(data.get("hypergradient"), dict) or "order" not in data["hypergradient"]:
-        return data
-    group = dict(data["hypergradient"])
-    order, samples = group.pop("order"), group.pop("samples", None)
-    renamed = _ORDERS.get(order, {"hypergradient.method": order})
-    upgraded: dict[str, Any] = {**data, "hypergradient": group}
-    for name, value in renamed.items():
-        if name.startswith("hypergradient."):
-            group["method"] = value
-        else:
-            upgraded[name] = value
-    if upgraded.get("method") == "darts":  # its name means DARTS as its authors wrote it now
-        upgraded["method"] = "darts-one-step"
-    return upgraded if samples is None else {**upgraded, "controller": {"samples": samples}}
+    settings = resolve(RunConfig(), sources, PRESETS, METHODS)
+    for source in sources:
+        if source.get("preset") is not None:
+            PRESETS.require_fitting(source["preset"], settings.space)
+    return settings

@@ -38,6 +38,7 @@ class Strategy(ABC):
     """
 
     shares_weights: ClassVar[bool] = True
+    steps_alpha: ClassVar[bool] = False  # by gradients, which must then reach every decision
 
     def __init__(self, search: "Search") -> None:
         self.search = search

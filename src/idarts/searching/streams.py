@@ -25,10 +25,16 @@ class Stream(Protocol):
 
 def peek(stream: Stream) -> Any:
     """The inputs of the next batch; the stream stays where it is."""
+    return peek_batch(stream)[0]
+
+
+def peek_batch(stream: Stream) -> tuple[Any, Any]:
+    """The next batch; the stream and the random state stay where they are."""
     state = stream.state_dict()
-    inputs, _ = next(stream)
+    with torch.random.fork_rng(devices=[]):
+        batch = next(stream)
     stream.load_state_dict(state)
-    return inputs
+    return batch
 
 
 def replay(stream: Stream) -> Callable[[], Iterator[tuple[Any, Any]]]:

@@ -51,6 +51,7 @@ class Task:
     sample: Callable[[Any], Architecture] | None = None
     mutate: Callable[[Architecture, Any], Architecture] | None = None
     labels: dict[str, list[str]] = field(default_factory=dict)  # a user's own names for the columns of α
+    sizes: dict[str, int] = field(default_factory=dict)  # of a supernet that was built for this task: depth, channels
 
     def search(self) -> "Search":
         """The search in progress, at its start."""

@@ -13,9 +13,10 @@ from torch import nn
 
 from idarts._version import __version__
 from idarts.arch import Architecture, as_text, parse, to_data
-from idarts.data import ImageData, Split, absolute, load, read_split, short_name
+from idarts.data import ImageData, Split, load, read_split, short_name
 from idarts.engine.folder import MODEL, SPLIT, folder_name
 from idarts.engine.intervals import wilson
+from idarts.engine.paths import with_absolute_paths
 from idarts.engine.ranks import on_first, rank, restarted
 from idarts.engine.run import Job, OnMessage, Options, run_job
 from idarts.engine.settings import resolve
@@ -86,7 +87,7 @@ def train(
     config = resolve(TrainConfig(), [{**settings, **named}], PRESETS)
     path = Path(out) if out is not None else Path("runs", run_name(what, config))
     options = Options(resume=resume, overwrite=overwrite, on_round=on_round or watch, on_message=on_message)
-    return _train(what, data, _anywhere(config), path, options, _searched(what))
+    return _train(what, data, config, path, options, _searched(what))
 
 
 def run(settings: TrainConfig, out: Path, **options: Unpack[Options]) -> TrainResult:
@@ -97,7 +98,7 @@ def run(settings: TrainConfig, out: Path, **options: Unpack[Options]) -> TrainRe
         raise InputError("no data to train on; give --data, such as digits, cifar10 or folder:PATH")
     what, before = parse(settings.architecture), _searched(settings.architecture)
     settings = replace(settings, architecture=as_text(what))  # the content of a file or folder may change
-    return _train(what, settings.data, _anywhere(settings), out, options, before)
+    return _train(what, settings.data, settings, out, options, before)
 
 
 def run_name(what: Any, settings: TrainConfig) -> str:
@@ -119,17 +120,6 @@ def _source(data: Any) -> str:
     return data if isinstance(data, str) else data.source if isinstance(data, ImageData) else "python"
 
 
-def _anywhere(settings: TrainConfig) -> TrainConfig:
-    """The same settings, to be used from any directory."""
-    return replace(settings, **_absolute_paths({"data": settings.data, "data_root": settings.data_root}))
-
-
-def _absolute_paths(config: dict[str, Any]) -> dict[str, Any]:
-    """The settings in a run folder with absolute paths; 0.1.0 wrote them as they were typed."""
-    source, root = str(config.get("data", "")), config.get("data_root")
-    return {**config, "data": absolute(source), "data_root": root and str(Path(root).expanduser().absolute())}
-
-
 def _searched(what: Any) -> Split | None:
     """The images of the search that an architecture comes from, if it is given as a run folder."""
     return read_split(Path(what) / SPLIT) if isinstance(what, str | PathLike) else None
@@ -139,6 +129,7 @@ def _train(
     what: Any, source: Any, settings: TrainConfig, path: Path, options: Options, before: Split | None
 ) -> TrainResult:
     """Run the training as a job. Data are loaded and the network is built when the folder is locked."""
+    settings, _ = with_absolute_paths(settings, path, options.get("resume", False))
     done: list[tuple[nn.Module, float | None]] = []
 
     def prepare() -> Job:
@@ -159,7 +150,7 @@ def _train(
             return facts
 
         files = {} if split is None else {SPLIT: split.to_bytes()}
-        return Job(work, asdict, result, kind="train", files=files, upgrade=_absolute_paths)
+        return Job(work, asdict, result, kind="train", files=files)
 
     log = run_job(prepare, settings, path, **options)
     return TrainResult(*done[0], log, path)

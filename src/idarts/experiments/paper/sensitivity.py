@@ -34,7 +34,7 @@ Setting = tuple[str, dict[str, Any], list[tuple[str, float]]]  # label, changes,
 def _settings(request: Request) -> Iterator[Setting]:
     """K = 1 throughout, and T = 4 where it does not vary; one search may stand in two panels."""
     grids = GRIDS[request.preset]
-    base = settings(request, SPACE, "idarts", 0, {}).alpha.rate
+    base = float(settings(request, SPACE, "idarts", 0, {}).alpha.rate)  # every preset names it
     one = {"terms": 1}
     for T in grids["T"]:
         places = [("T", T)] + ([("γ_α", base)] if T == 4 else [])

@@ -25,7 +25,17 @@ class Adam:
 
     def __init__(self, alphas: Sequence[nn.Parameter], settings: "Alpha") -> None:
         self.alphas = alphas
+        assert settings.rate != "auto"  # the search has replaced it by a number
         self.optimizer = torch.optim.Adam(alphas, settings.rate, settings.betas, weight_decay=settings.decay)
+
+    @property
+    def rate(self) -> float:
+        """The learning rate, which a search may set before a step."""
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    @rate.setter
+    def rate(self, rate: float) -> None:
+        self.optimizer.param_groups[0]["lr"] = rate
 
     def step(self, grads: Sequence[Tensor]) -> None:
         """One step along these gradients."""

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from idarts.searching.judge import Judge
+from idarts.searching.judge import FORWARD_COST, Judge
 from idarts.searching.registries import SELECTIONS
 from idarts.searching.strategy import Selected
 
@@ -11,11 +11,18 @@ if TYPE_CHECKING:
 
 
 @SELECTIONS.register("best-of")
-def best_of(search: "Search") -> Selected:
+class BestOf:
     """Sample architectures as the strategy does, and take the one that is best on validation batches."""
-    judge = Judge.of(search)
-    search.on_message("selection: best-of")
-    sampled = [search.strategy.sample() for _ in range(search.selection.samples)]
-    different = list({str(architecture): architecture for architecture in sampled}.values())
-    best = max(different, key=lambda architecture: judge(search.net.path(architecture)))
-    return Selected(best, judge.cost * len(different))
+
+    def __call__(self, search: "Search") -> Selected:
+        judge = Judge.of(search)
+        search.on_message("selection: best-of")
+        sampled = [search.strategy.sample() for _ in range(search.selection.samples)]
+        different = list({str(architecture): architecture for architecture in sampled}.values())
+        best = max(different, key=lambda architecture: judge(search.net.path(architecture)))
+        return Selected(best, judge.cost * len(different))
+
+    def seconds(self, search: "Search") -> float:
+        """At most as long as so many forward passes, at the pace of the rounds so far."""
+        passes = search.selection.samples * search.selection.batches
+        return search.seconds_per_evaluation() * FORWARD_COST * passes

@@ -5,8 +5,10 @@ network a skip connection may decide whether it learns at all. α cannot see tha
 """
 
 import math
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -19,10 +21,16 @@ from idarts.engine.sgd import SGD
 from idarts.searching.judge import FORWARD_COST, Batch, Judge
 from idarts.searching.registries import SELECTIONS
 from idarts.searching.strategy import Selected, Tried
-from idarts.searching.streams import replay
+from idarts.searching.streams import peek_batch, replay
 
 if TYPE_CHECKING:
     from idarts.searching.loop import Search
+
+
+LOOKS = 8  # at the validation batches during a trial that is judged by the best of its curve
+FEWEST_STEPS = 10  # of a trial: with fewer, candidates hardly differ
+SLACK = 1.2  # for what a trial takes beside its steps
+SHORTEST = 1e-6  # seconds of a step, where the clock cannot tell
 
 
 @SELECTIONS.register("trials")
@@ -31,9 +39,57 @@ class Trials:
 
     needs_network: ClassVar[bool] = True  # so a model that no networks can be built of is refused before the search
 
+    def __init__(self) -> None:
+        self.step_seconds: float | None = None  # of one step of a trial, measured once
+
     def __call__(self, search: "Search") -> Selected:
-        judge = Judge.of(search)
-        return halve(neighbours(search), Trial.of(search, judge.batches), search.selection.steps, search.on_message)
+        trial = Trial.of(search, Judge.of(search).batches)
+        candidates, steps, pace = neighbours(search), search.selection.steps, self._step_seconds(search)
+        most = math.inf if search.settings.minutes is None else max(search.seconds_left(), 0.0) / pace
+        count, shorter = shortened(len(candidates), steps, most)
+        if (count, shorter) != (len(candidates), steps):
+            search.on_message(f"selection: {count} candidates and {shorter} steps at first, to end in time")
+        return halve(candidates[:count], trial, shorter, search.on_message, pace, lambda: search.seconds_left() <= 0)
+
+    def seconds(self, search: "Search") -> float:
+        """As long as all trials of all neighbours take, by the time of one step."""
+        options = sum(sum(row) - 1 for rows in search.mask.values() for row in rows if any(row))
+        count = min(1 + options, search.selection.samples)
+        return self._step_seconds(search) * evaluations(count, search.selection.steps)
+
+    def _step_seconds(self, search: "Search") -> float:
+        if self.step_seconds is None:
+            trial, batch = Trial.of(search, []), peek_batch(search.task.train)
+            self.step_seconds = SLACK * trial.step_seconds(search.current(), batch)
+        return self.step_seconds
+
+
+def evaluations(count: int, steps: int) -> int:
+    """Gradient evaluations of successive halving.
+
+    >>> evaluations(4, 10)  # four of 10 steps, two of 20
+    80
+    """
+    total = 0
+    while count > 1:
+        total += count * steps
+        count, steps = count // 2, 2 * steps
+    return total
+
+
+def shortened(count: int, steps: int, most: float) -> tuple[int, int]:
+    """Candidates and steps that need at most so many gradient evaluations: first fewer steps, then fewer candidates.
+
+    >>> shortened(4, 40, most=200), shortened(4, 40, most=50), shortened(4, 40, most=5)
+    ((4, 25), (3, 10), (1, 10))
+    """
+    if evaluations(count, steps) <= most:
+        return count, steps
+    least = min(steps, FEWEST_STEPS)
+    steps = max(least, int(most / max(evaluations(count, 1), 1)))
+    while count > 1 and evaluations(count, steps) > most:
+        count -= 1
+    return count, steps
 
 
 def neighbours(search: "Search") -> list[Architecture]:
@@ -57,7 +113,8 @@ def neighbours(search: "Search") -> list[Architecture]:
 class Trial:
     """A short training, the same for every candidate: the same seed, the same batches, of which each rank has a share.
 
-    Longer ones start from other weights, so that a lucky draw does not win twice.
+    Longer ones start from other weights, so that a lucky draw does not win twice. Its score is the loss on the
+    validation batches at its end or, with `best`, the best of some looks at them: on few images the loss rises again.
     """
 
     network: Callable[[Architecture], nn.Module]
@@ -66,43 +123,83 @@ class Trial:
     loss: Callable[[Any, Any], Tensor]
     rate: float
     seed: int
+    best: bool = False
+    clock: AbstractContextManager[Any] = field(default_factory=nullcontext)
 
     @classmethod
     def of(cls, search: "Search", valid: list[Batch]) -> "Trial":
         """The trial of a search: its networks, its training batches from here on, its loss."""
-        task = search.task
+        task, chosen, seed = search.task, search.selection, search.settings.seed
         assert task.network is not None
-        return cls(task.network, replay(task.train), valid, task.loss, search.selection.rate, search.settings.seed)
+        best = chosen.judge == "best"
+        return cls(task.network, replay(task.train), valid, task.loss, chosen.rate, seed, best, search.clock)
 
     def __call__(self, architecture: Architecture, steps: int) -> float:
-        """The loss on the validation batches after so many steps, by those batches' own statistics."""
+        """The loss on the validation batches, by those batches' own statistics."""
         with torch.random.fork_rng():
             torch.manual_seed(self.seed + steps)
             net = self.network(architecture).train()
         sgd = SGD(net.parameters(), momentum=0.9, nesterov=True, decay=5e-4)
-        for step, (inputs, targets) in zip(range(steps), self.train(), strict=False):
-            loss = self.loss(net(inputs), targets)
-            rate = learning_rate(self.rate, 0.0, step, steps)
-            sgd.step(sgd.gradients(loss), loss.detach().reshape(1), rate)
-        with torch.no_grad():
-            losses = torch.stack([self.loss(net(inputs), targets) for inputs, targets in self.valid])
-        mean = all_mean(losses.mean()).item()
-        return mean if math.isfinite(mean) else math.inf
+        looks, seen = self.looks(steps), []
+        with self.clock:
+            for step, (inputs, targets) in zip(range(steps), self.train(), strict=False):
+                self._step(net, sgd, inputs, targets, learning_rate(self.rate, 0.0, step, steps))
+                if step + 1 in looks:
+                    seen.append(self._look(net))
+        return min((loss for loss in torch.stack(seen).tolist() if math.isfinite(loss)), default=math.inf)
+
+    def looks(self, steps: int) -> set[int]:
+        """The steps after which the validation batches are looked at."""
+        count = min(LOOKS, steps) if self.best else 1
+        return {round(steps * look / count) for look in range(1, count + 1)}
+
+    def cost(self, steps: int) -> float:
+        """In gradient evaluations."""
+        return steps + FORWARD_COST * len(self.valid) * len(self.looks(steps))
+
+    def step_seconds(self, architecture: Architecture, batch: Batch) -> float:
+        """How long a step takes here: the second one on a batch, since the first one also sets things up."""
+        with torch.random.fork_rng():
+            net = self.network(architecture).train()
+            sgd = SGD(net.parameters(), momentum=0.9, nesterov=True, decay=5e-4)
+            for _ in range(2):
+                started = time.monotonic()
+                self._step(net, sgd, *batch, self.rate)
+        passed = torch.tensor(time.monotonic() - started, dtype=torch.float64)
+        return max(float(all_mean(passed)), SHORTEST)
+
+    def _step(self, net: nn.Module, sgd: SGD, inputs: Any, targets: Any, rate: float) -> None:
+        loss = self.loss(net(inputs), targets)
+        sgd.step(sgd.gradients(loss), loss.detach().reshape(1), rate)
+
+    @torch.no_grad()
+    def _look(self, net: nn.Module) -> Tensor:
+        losses = torch.stack([self.loss(net(inputs), targets) for inputs, targets in self.valid])
+        return all_mean(losses.mean())
 
 
 def halve(
-    candidates: list[Architecture], trial: Trial, steps: int, on_message: Callable[[str], None] = lambda _: None
+    candidates: list[Architecture],
+    trial: Trial,
+    steps: int,
+    on_message: Callable[[str], None] = lambda _: None,
+    step_seconds: float = 0.0,
+    time_is_up: Callable[[], bool] = lambda: False,
 ) -> Selected:
-    """Successive halving: the better half is tried again, twice as long, until one is left."""
+    """Successive halving: the better half is tried again, twice as long, until one is left or the time is up."""
     cost, every = 0.0, []
-    while len(candidates) > 1:
+    while len(candidates) > 1 and not time_is_up():
         tried: list[Tried] = []
-        for candidate in candidates:
-            on_message(f"selection: trial {len(tried) + 1} of {len(candidates)}, {steps} steps each")
+        for place, candidate in enumerate(candidates):
+            if place and time_is_up():
+                break
+            left = step_seconds * (evaluations(len(candidates), steps) - place * steps)
+            ends = f", about {left:.0f} s left" if left >= 1 else ""
+            on_message(f"selection: trial {place + 1} of {len(candidates)}, {steps} steps each{ends}")
             tried.append(Tried(candidate, steps, trial(candidate, steps)))
-        cost += len(candidates) * (steps + FORWARD_COST * len(trial.valid))
+        cost += len(tried) * trial.cost(steps)
         best_first = sorted(tried, key=lambda one: one.loss)
-        candidates = [one.architecture for one in best_first[: len(candidates) // 2]]
+        candidates = [one.architecture for one in best_first[: max(1, len(candidates) // 2)]]
         every += best_first
         steps *= 2
     return Selected(candidates[0], cost, every)

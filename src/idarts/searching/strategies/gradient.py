@@ -1,6 +1,7 @@
 """Gradient descent on α by the hypergradient: DARTS, iDARTS and all methods that relax the choice of options."""
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -57,11 +58,15 @@ class Fixed(Relaxing):
 class Gradient(Relaxing):
     """One step on α by the hypergradient of one validation batch and the training batches that the method takes."""
 
+    steps_alpha: ClassVar[bool] = True
+
     def __init__(self, search: "Search") -> None:
         super().__init__(search)
         settings = search.settings
         self.alphas = search.net.architecture_parameters()
-        self.rule = RULES[settings.alpha.rule](self.alphas, settings.alpha)
+        self.automatic = settings.alpha.rate == "auto"
+        alpha = replace(settings.alpha, rate=search.alpha_rate()) if self.automatic else settings.alpha
+        self.rule = RULES[alpha.rule](self.alphas, alpha)
         self.averaging = Averaging(all_mean, settings.distributed == "synchronised") if world() > 1 else ALONE
         self.state: Any = None  # of the estimator, between calls
 
@@ -89,6 +94,8 @@ class Gradient(Relaxing):
         grads = [grad.clone() for grad in estimate.grads]
         if search.cost:
             grads = [grad + more for grad, more in zip(grads, search.cost.gradient(search.used()), strict=True)]
+        if self.automatic:
+            self.rule.rate = search.alpha_rate()
         self.rule.step(grads)
         self.state = estimate.state
         facts = estimate.diagnostics

@@ -1,0 +1,107 @@
+"""Whether a supernet fits its search: a gradient reaches every decision, and what a relaxation needs is built in.
+
+α that gets no gradient would stay as it started, and be chosen by chance.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from idarts.errors import InputError
+from idarts.hypergrad.isolation import isolated
+from idarts.hypergrad.lift import call_module
+from idarts.searching.judge import statistics_kept
+from idarts.searching.registries import RELAXATIONS, build_part
+from idarts.searching.stage import Mask, Restricted
+from idarts.spaces import Supernet
+from idarts.spaces.relaxation import softmax
+
+SHAKE = 0.1  # of the noise that is added to the weights for a second look
+
+
+def require_reached(net: Supernet, batch: tuple[Any, Any], loss: Callable[[Any, Any], Tensor], mask: Mask) -> None:
+    """Refuse a supernet in which some decisions have no influence on the loss."""
+    idle = unreached(net, batch, loss, mask)
+    if idle:
+        named = ", ".join(_named(name, rows, len(net.alpha[name])) for name, rows in idle.items())
+        raise InputError(
+            f"no gradient reaches α of {named}: the loss of this supernet does not depend on these decisions, so they "
+            "would be made by chance; give a larger --depth or, in a model of your own, use every Choice in forward"
+        )
+
+
+def unreached(
+    net: Supernet, batch: tuple[Any, Any], loss: Callable[[Any, Any], Tensor], mask: Mask | None = None
+) -> dict[str, list[int]]:
+    """The rows of α that get no gradient from one batch, by groups; nothing of the supernet changes.
+
+    All options are mixed by the softmax, whatever the search's relaxation: in a path that was drawn, others get no
+    gradient by chance. A gradient may also be 0 because of the first weights, such as a last layer that starts at 0, so
+    rows without one are looked at again with noise on all weights.
+    """
+    devices = {net.architecture_parameters()[0].device}
+    with isolated(devices), statistics_kept(net):
+        idle = _idle(net, batch, loss, mask)
+        if idle:
+            with _shaken(net.weight_parameters()):
+                idle = _idle(net, batch, loss, mask)
+    return idle
+
+
+def _idle(
+    net: Supernet, batch: tuple[Any, Any], loss: Callable[[Any, Any], Tensor], mask: Mask | None
+) -> dict[str, list[int]]:
+    alive = mask or {name: [[True] * alpha.shape[1] for _ in alpha] for name, alpha in net.alpha.items()}
+    mixtures = {name: Restricted(softmax, alive[name], net.none)(alpha) for name, alpha in net.alpha.items()}
+    inputs, targets = batch
+    value = loss(call_module(net, inputs, mixtures=mixtures), targets)
+    alphas = tuple(net.alpha.values())
+    grads = torch.autograd.grad(value, alphas, allow_unused=True) if value.requires_grad else [None] * len(alphas)
+    idle: dict[str, list[int]] = {}
+    for name, grad in zip(net.alpha, grads, strict=True):
+        moves = [False] * len(alive[name]) if grad is None else (grad != 0).any(dim=1).tolist()
+        rows = [row for row, moved in enumerate(moves) if not moved and sum(alive[name][row]) > 1]
+        if rows:
+            idle[name] = rows
+    return idle
+
+
+@contextmanager
+def _shaken(weights: Sequence[Tensor]) -> Iterator[None]:
+    """Noise on all weights, which are restored afterwards to the bit."""
+    kept = [weight.detach().clone() for weight in weights]
+    try:
+        with torch.no_grad():
+            for weight in weights:
+                weight.add_(SHAKE * torch.randn_like(weight))
+        yield
+    finally:
+        with torch.no_grad():
+            for weight, before in zip(weights, kept, strict=True):
+                weight.copy_(before)
+
+
+def _named(name: str, rows: Sequence[int], count: int) -> str:
+    """The rows of a group in few words.
+
+    >>> _named("normal", range(14), 14), _named("cell", [0, 2], 6), _named("block", [0], 1)
+    ('normal (all 14 rows)', 'cell (rows 1, 3)', 'block')
+    """
+    if count == 1:
+        return name
+    return (
+        f"{name} (all {count} rows)" if len(rows) == count else f"{name} (rows {', '.join(str(r + 1) for r in rows)})"
+    )
+
+
+def require_built(net: Supernet, settings: Any, relaxation: Any) -> None:
+    """Refuse a relaxation that a supernet has to be built for, where it was not."""
+    second = settings.weights.relaxation
+    wanted = [relaxation] if second is None else [relaxation, build_part(RELAXATIONS, second, {})]
+    if any(getattr(one, "share", 1) > 1 for one in wanted) and not any(
+        getattr(module, "share", 1) > 1 for module in net.modules()
+    ):
+        raise InputError("partial-channels are built into a supernet, and this one has none; search a space by name")
