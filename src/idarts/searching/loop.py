@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from idarts.arch import Architecture
-from idarts.engine.ranks import Clock, average_buffers, copy_from_first, joint_statistics, require_same
+from idarts.engine.ranks import Clock, average_buffers, copy_from_first, joint_statistics, require_same, world
 from idarts.engine.schedules import learning_rate
 from idarts.errors import InputError, NotFiniteError, SingularCurvatureError
 from idarts.hypergrad.isolation import random_states, set_random_states
@@ -272,7 +272,7 @@ class Search:
 
     def _synchronise(self) -> None:
         """Between rounds all ranks hold the same state, so that a checkpoint of the first one serves all."""
-        if self.weights is not None:
+        if self.weights is not None and world() > 1:
             average_buffers([self.net])
             require_same({"α": self.a, "w": self.w}, f"after round {self.number}")
 

@@ -63,7 +63,7 @@ class Gradient(Relaxing):
     def __init__(self, search: "Search") -> None:
         super().__init__(search)
         settings = search.settings
-        self.alphas = search.net.architecture_parameters()
+        self.w, self.alphas = search.net.weight_parameters(), search.net.architecture_parameters()
         self.automatic = settings.alpha.rate == "auto"
         alpha = replace(settings.alpha, rate=search.alpha_rate()) if self.automatic else settings.alpha
         self.rule = RULES[alpha.rule](self.alphas, alpha)
@@ -72,7 +72,7 @@ class Gradient(Relaxing):
 
     def step(self) -> Step:
         search, net, loss = self.search, self.search.net, self.search.task.loss
-        w = net.weight_parameters()
+        w = self.w
         method = search.settings.hypergradient.build(search.rate())
         net.relaxations = {name: search.relaxed(self.relaxation, name) for name in net.alpha}
         valid = next(search.task.valid)
