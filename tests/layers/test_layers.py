@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.autograd import gradcheck, gradgradcheck
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
 
 from idarts.layers.lean import (
     LeanAvgPool2d,
@@ -24,12 +25,19 @@ from idarts.layers.lean import (
     conv2d,
     lean,
     relu,
+    unlean,
 )
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-4}
 LAYOUTS = st.sampled_from([torch.contiguous_format, torch.channels_last])
 DTYPES = st.sampled_from([torch.float64, torch.float64, torch.float32])
 fast = settings(max_examples=40, deadline=None)
+
+
+@pytest.fixture(autouse=True)
+def every_input_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests' inputs are small, and the layers would leave them to torch."""
+    monkeypatch.setattr("idarts.layers.fallback.SMALL", 0)
 
 
 def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64, **options: Any) -> Tensor:
@@ -398,3 +406,91 @@ def test_an_expanded_weight(layout):
         y = batch_norm(x, None, None, weight, bias, training=True)
         grads.append(torch.autograd.grad(y.pow(3).sum(), (x, scale, shift)))
     torch.testing.assert_close(*grads)
+
+
+def names(y: Tensor) -> str:
+    return type(y.grad_fn).__name__
+
+
+def test_small_inputs_are_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As measured: below some 16,000 values the fixed cost of a lean layer is more than what it saves."""
+    monkeypatch.setattr("idarts.layers.fallback.SMALL", 16_384)
+    for stock in (nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4), nn.ReLU(), nn.AvgPool2d(2), nn.MaxPool2d(2)):
+        layer = lean(copy.deepcopy(stock))
+        small, large = (
+            torch.randn(n, 4, 16, 16).contiguous(memory_format=torch.channels_last).requires_grad_() for n in (8, 16)
+        )
+        assert names(layer(small)) == names(stock(small))
+        assert names(layer(large)) != names(stock(large))
+    assert names(lean(nn.MaxPool2d(2))(large.contiguous())) == names(nn.MaxPool2d(2)(large.contiguous()))
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_recomputation_of_lean_layers(layout: torch.memory_format) -> None:
+    net = lean(network().double())[:4]
+    x = random(5, 3, 9, 9, memory_format=layout)
+
+    def orders_of(run: Callable[[Tensor], Tensor]) -> list[Tensor]:
+        inputs = [x, *net.parameters()]
+        grads = torch.autograd.grad(run(x).pow(3).sum(), inputs, create_graph=True)
+        return [*grads, *torch.autograd.grad(sum(g.pow(2).sum() for g in grads), inputs)]
+
+    again = orders_of(lambda x: checkpoint(net, x, use_reentrant=False))
+    assert_same(again, orders_of(net))
+
+
+@pytest.mark.parametrize("channels", range(1, 9))
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_an_activation_in_place_may_follow_pooling(channels: int, layout: torch.memory_format) -> None:
+    stock = nn.Sequential(nn.MaxPool2d(2), nn.ReLU(inplace=True))
+    x = random(2, channels, 6, 6, memory_format=layout)
+    assert_same(orders(lean(copy.deepcopy(stock)), [x]), orders(stock, [x]))
+
+
+def test_unlean_is_the_way_back() -> None:
+    net = network()
+    parameters, kinds = list(net.parameters()), [type(m) for m in net.modules()]
+    assert unlean(lean(net)) is net
+    assert [type(m) for m in net.modules()] == kinds
+    assert all(a is b for a, b in zip(parameters, net.parameters(), strict=True))
+    fused = torch.nn.utils.fusion.fuse_conv_bn_eval(net.eval()[0], net[1])
+    x = torch.randn(2, 3, 8, 8)
+    torch.testing.assert_close(fused(x), net[:2](x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("order", [3, 4])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize("before", [True, False])
+def test_higher_orders_with_a_stock_convolution(order: int, before: bool, affine: bool, training: bool) -> None:
+    """The docstrings say any number of derivatives."""
+
+    def derivatives(make: Callable[[nn.Module], nn.Module]) -> list[Tensor]:
+        torch.manual_seed(0)
+        norm = nn.BatchNorm2d(2, affine=affine).double().train(training)
+        layers = [nn.Conv2d(2, 2, 3), make(norm), make(nn.Conv2d(2, 2, 2)), nn.Softplus(), make(nn.AvgPool2d(2))]
+        net = nn.Sequential(*(layers if before else layers[1:])).double()
+        inputs = [random(2, 2, 6, 6), *net.parameters()]
+        value = net(inputs[0]).pow(3).sum()
+        for _ in range(order):
+            grads = torch.autograd.grad(value, inputs, create_graph=True, materialize_grads=True)
+            value = torch.stack([(g * random(*g.shape, seed=i)).sum() for i, g in enumerate(grads)]).sum()
+        return list(grads)
+
+    def by_formula(layer: nn.Module) -> nn.Module:
+        """BatchNorm's third derivative is wrong in torch."""
+        if isinstance(layer, nn.BatchNorm2d):
+            ones = torch.ones(2, dtype=torch.float64)
+            mean, var = (layer.running_mean, layer.running_var) if not training else (None, None)
+            weight = ones if layer.weight is None else layer.weight
+            norm = nn.Identity()
+            if layer.weight is not None:
+                norm.weight, norm.bias = layer.weight, layer.bias
+            norm.forward = lambda x: (
+                Formulas.batch_norm(x, mean, var, norm.weight if affine else weight, None, training)
+                + (norm.bias.view(1, -1, 1, 1) if affine else 0)
+            )
+            return norm
+        return layer
+
+    assert_same(derivatives(lean), derivatives(by_formula))

@@ -64,9 +64,8 @@ class BatchNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Grads:
-        wanted = _needed(ctx)[:3]
-        g = _match_layout(ctx.saved_tensors[0], g)
-        grads = call(_BatchNormGrad, g, *ctx.saved_tensors, ctx.training, ctx.eps, wanted[0])
+        wanted, saved = _needed(ctx)[:3], ctx.saved_tensors  # once: checkpointing unpacks each tensor only once
+        grads = call(_BatchNormGrad, _match_layout(saved[0], g), *saved, ctx.training, ctx.eps, wanted[0])
         return *(grad if want else None for grad, want in zip(grads, wanted, strict=True)), *(None,) * 5
 
 
@@ -157,6 +156,8 @@ def _batch_norm_double_backward_by_torch(ctx: Any, *u: Tensor | None) -> Grads:
     pairs = [(o, v) for o, v in zip((grad_x, dot, total), u, strict=True) if v is not None]
     wanted = _needed(ctx)[:3]
     inputs = [t for t, want in zip((g, x, weight), wanted, strict=True) if want]
+    if not pairs or not inputs:  # a higher derivative may need nothing of this layer
+        return None, None, None
     outputs, vectors = zip(*pairs, strict=True)
     grads = iter(torch.autograd.grad(outputs, inputs, vectors, create_graph=True, allow_unused=True))
     return tuple(next(grads) if want else None for want in wanted)

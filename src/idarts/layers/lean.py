@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from idarts.layers.fallback import must_fall_back
+from idarts.layers.fallback import is_small, must_fall_back
 from idarts.layers.functions import BatchNorm, Conv2d, Linear, ReLU, call
 from idarts.layers.pooling import LeanMaxPool2d
 
@@ -32,7 +32,8 @@ def lean(module: Module) -> Module:
     """Replace every convolution, batch normalisation, ReLU and pooling layer of a model by its lean form, in place.
 
     Only instances of exactly torch's classes change, and only in their class: parameters, buffers, hooks and
-    `state_dict` stay the same.
+    `state_dict` stay the same; `unlean` is the way back. On small inputs the layers run torch's own code, which is then
+    the faster one.
 
     >>> net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU())
     >>> weight = net[0].weight
@@ -42,6 +43,20 @@ def lean(module: Module) -> Module:
     for layer in module.modules():
         if type(layer) in _LEAN:
             layer.__class__ = _LEAN[type(layer)]
+    return module
+
+
+def unlean(module: Module) -> Module:
+    """The way back from `lean`, in place: torch's own classes with the same parameters, for tracing, fusing and export.
+
+    >>> net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+    >>> [type(layer).__name__ for layer in unlean(lean(net))]
+    ['Conv2d', 'ReLU']
+    """
+    stock = {ours: theirs for theirs, ours in _LEAN.items()}
+    for layer in module.modules():
+        if type(layer) in stock:
+            layer.__class__ = stock[type(layer)]
     return module
 
 
@@ -192,6 +207,8 @@ class LeanBatchNorm2d(nn.BatchNorm2d):
     """`nn.BatchNorm2d` with a cheap double backward."""
 
     def forward(self, input: Tensor) -> Tensor:
+        if is_small(input) and not _gathers:
+            return super().forward(input)
         self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
@@ -209,7 +226,7 @@ class LeanConv2d(nn.Conv2d):
     """`nn.Conv2d` with a cheap double backward; torch's own for padding modes other than zeros."""
 
     def forward(self, input: Tensor) -> Tensor:
-        if self.padding_mode != "zeros":
+        if self.padding_mode != "zeros" or is_small(input):
             return super().forward(input)
         return conv2d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
 
@@ -218,13 +235,15 @@ class LeanReLU(nn.ReLU):
     """`nn.ReLU` with a cheap double backward; torch's own if in place."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return super().forward(input) if self.inplace else relu(input)
+        return super().forward(input) if self.inplace or is_small(input) else relu(input)
 
 
 class LeanAvgPool2d(nn.AvgPool2d):
     """`nn.AvgPool2d` with a cheap double backward."""
 
     def forward(self, input: Tensor) -> Tensor:
+        if is_small(input):
+            return super().forward(input)
         window = self.kernel_size, self.stride, self.padding
         return avg_pool2d(input, *window, self.ceil_mode, self.count_include_pad, self.divisor_override)
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from idarts.layers.fallback import must_fall_back
+from idarts.layers.fallback import is_small, must_fall_back
 from idarts.layers.functions import Linear, call
 
 SLOW_CHANNELS = (1, 2, 3, 5, 6, 7)  # for these, torch does not vectorise channels-last pooling on a CPU
@@ -33,7 +33,9 @@ class LeanMaxPool2d(nn.MaxPool2d):
 
     def forward(self, input: Tensor) -> Any:
         window = self.kernel_size, self.stride, self.padding
-        if self.dilation != 1 or self.return_indices or not all(isinstance(part, int) for part in window):
+        plain = self.dilation == 1 and not self.return_indices and all(isinstance(part, int) for part in window)
+        # In the contiguous layout torch's own pooling is the faster one in every order.
+        if not plain or is_small(input) or input.is_contiguous():
             return super().forward(input)
         kernel, stride, padding = (int(part) for part in window if isinstance(part, int))
         return max_pool2d(input, kernel, stride, padding, self.ceil_mode)
@@ -69,7 +71,13 @@ def _by_axes(x: Tensor, *window: Any) -> tuple[Tensor, Tensor]:
     y, columns = _along(x.permute(0, 3, 2, 1), *window)  # from here on (n, w, h, c), then (n, h, w, c)
     y, rows = _along(y.transpose(1, 2), *window)
     places = rows * x.shape[3] + columns.transpose(1, 2).gather(1, rows)
-    return y.permute(0, 3, 1, 2), places.permute(0, 3, 1, 2)
+    return _owned(y.permute(0, 3, 1, 2)), places.permute(0, 3, 1, 2)
+
+
+def _owned(view: Tensor) -> Tensor:
+    """The same memory as a tensor that autograd does not know as a view, so that a ReLU in place may follow."""
+    place = view.untyped_storage(), view.storage_offset(), view.size(), view.stride()
+    return torch.empty(0, dtype=view.dtype, device=view.device).set_(*place)
 
 
 def _along(lines: Tensor, kernel: int, stride: int, padding: int, ceil_mode: bool) -> tuple[Tensor, Tensor]:
