@@ -65,5 +65,9 @@ class DivergenceWarning(UserWarning):
     """A Neumann series grows instead of converging."""
 
 
+class CurvatureWarning(UserWarning):
+    """The inner curvature is not what a method needs: it is negative, or its products are wrong."""
+
+
 class CollapseWarning(UserWarning):
     """A search drifts to skip connections."""

@@ -166,7 +166,7 @@ class TestSecondOrder:
 
     def test_losses_that_do_not_depend_on_w(self, problem, method):
         inner, outer, w, a = problem
-        with pytest.raises(InputError, match="the inner loss does not depend on the inner parameters"):
+        with pytest.raises(InputError, match=r"the inner loss uses an inner or outer parameter .* itself"):
             hypergradient(lambda _, b: inner(w, b), outer, w, a, method)
         with pytest.raises(InputError, match="the inner loss does not depend on the inner parameters"):
             hypergradient(lambda w, a: torch.tensor(1.0), outer, w, a, method)
@@ -297,3 +297,122 @@ def test_lift_names_a_tensor_that_is_not_a_parameter():
     net, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
     with pytest.raises(InputError, match="tensor 1 of w is not a parameter of this Linear"):
         lift(net, torch.nn.functional.mse_loss, (torch.ones(1, 2), torch.ones(1, 1)), (net.weight, other.bias))
+
+
+class TestSharedAndForeignTensors:
+    def test_one_tensor_is_inner_or_outer_once(self, problem):
+        inner, outer, w, a = problem
+        for method in (FirstOrder(), Neumann(1, 0.1), ReverseMode(1, 0.1)):
+            with pytest.raises(
+                InputError, match=r"number 2 of a is the same tensor as number 0 of w; .* inner or outer"
+            ):
+                hypergradient(inner, outer, w, (*a, w[0]), method)
+            with pytest.raises(InputError, match="number 2 of w is the same tensor as number 1 of w"):
+                hypergradient(inner, outer, (*w, w[1]), a, method)
+
+    @pytest.mark.parametrize("method", ALL, ids=IDS)
+    def test_a_loss_that_uses_the_callers_own_tensor(self, problem, method):
+        """Its derivative would be left out without a word."""
+        inner, outer, w, a = problem
+        with pytest.raises(InputError, match=r"the inner loss uses .* of shape .* itself.*take it from w or a"):
+            hypergradient(lambda v, _: inner(v, a), outer, w, a, method)
+        with pytest.raises(InputError, match="the outer loss uses an inner or outer parameter"):
+            hypergradient(inner, lambda v, _: outer(v, a), w, a, method)
+        assert hypergradient(lambda v, b: inner(v, b) + (v[1] - w[1].detach()).square().sum(), outer, w, a, method)
+
+    def test_first_order_may_use_its_own_weights_but_not_its_own_alpha(self, problem):
+        inner, outer, w, a = problem
+        own = hypergradient(inner, lambda _, b: outer(w, b), w, a, FirstOrder())
+        torch.testing.assert_close(own.grads, hypergradient(inner, outer, w, a, FirstOrder()).grads)
+        with pytest.raises(InputError, match="the outer loss uses"):
+            hypergradient(inner, lambda v, b: outer(v, (a[0], b[1])), w, a, FirstOrder())
+
+
+class Cleaning:
+    """Each example has a weight σ(α), which is in the criterion, not in the outputs."""
+
+    def __init__(self, alpha=None):
+        make = torch.Generator().manual_seed(0)
+        self.x = torch.randn(6, 4, generator=make, dtype=torch.float64)
+        self.y, self.alpha = torch.randn(6, generator=make, dtype=torch.float64), alpha
+
+    def outputs(self, w, a):
+        return torch.tanh(self.x @ w[0])
+
+    def __call__(self, w, a):
+        return (torch.sigmoid(a[0]) * (self.outputs(w, a) - self.y) ** 2).mean()
+
+
+def test_gauss_newton_with_alpha_in_the_criterion_is_right_or_refused():
+    w = (torch.ones(4, dtype=torch.float64, requires_grad=True),)
+    a = (torch.linspace(-1, 1, 6, dtype=torch.float64).requires_grad_(),)
+    method, outer = Exact(0.1, curvature="gauss_newton"), lambda w, a: (w[0] ** 2).sum()
+
+    class Hidden(Cleaning):
+        def criterion(self, outputs):
+            return (torch.sigmoid(self.alpha) * (outputs - self.y) ** 2).mean()
+
+    class Given(Cleaning):
+        def criterion(self, outputs, a):
+            return (torch.sigmoid(a[0]) * (outputs - self.y) ** 2).mean()
+
+    with pytest.raises(InputError, match=r"criterion\(outputs, a\)"):
+        hypergradient(Hidden(a[0]), outer, w, a, method)
+    loss = Given()
+    J = torch.func.jacrev(lambda v: loss.outputs((v,), a))(w[0].detach())
+    weights = torch.sigmoid(a[0].detach())
+    G = J.T @ torch.diag(2 * weights / 6) @ J + 0.1 * torch.eye(4, dtype=torch.float64)
+    z = loss.outputs(w, a).detach()
+    mixed = J.T @ torch.diag(weights * (1 - weights) * 2 * (z - loss.y) / 6)  # ∂²L1/∂w∂α
+    expected = -torch.linalg.solve(G, 2 * w[0].detach()) @ mixed
+    torch.testing.assert_close(hypergradient(loss, outer, w, a, method).implicit[0], expected)
+
+
+class TestTorchsErrorsInOneLine:
+    def one_line(self, words, kind, *arguments):
+        with pytest.raises(kind, match=words) as caught:
+            hypergradient(*arguments)
+        assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize("method", [Neumann(1, 0.1), Neumann(1, 0.1, products="finite_difference")], ids=IDS[3:5])
+    def test_sparse_gradients(self, method):
+        net = torch.nn.Embedding(5, 3, sparse=True)
+        scale = torch.ones(3, requires_grad=True)
+        w, a = (net.weight,), (scale,)
+
+        def loss(w, a):
+            rows = torch.nn.functional.embedding(torch.tensor([0, 2]), w[0], sparse=True)
+            return ((rows * a[0]) ** 2).sum()
+
+        self.one_line("sparse=False", InputError, loss, loss, w, a, method)
+        self.one_line("sparse=False", InputError, loss, lambda w, a: (w[0] ** 2).sum() * a[0].sum(), w, a, method)
+
+    def test_tensors_of_inference_mode(self):
+        with torch.inference_mode():
+            x, made = torch.ones(3), torch.ones(3)
+        w, a = (torch.ones(3, requires_grad=True),), (torch.ones(3, requires_grad=True),)
+
+        def loss(w, a):
+            return ((w[0] * x * a[0]) ** 2).sum()
+
+        def fine(w, a):
+            return ((w[0] * a[0]) ** 2).sum()
+
+        words = "a tensor that was made in torch.inference_mode"
+        self.one_line(words, InputError, loss, fine, w, a, Neumann(1, 0.1))
+        self.one_line(words, InputError, fine, loss, w, a, Neumann(1, 0.1))
+        self.one_line("inner parameters w was made in inference mode", InputError, fine, fine, (made,), a, FirstOrder())
+
+    def test_a_compiled_loss(self):
+        w, a = (torch.ones(3, requires_grad=True),), (torch.ones(3, requires_grad=True),)
+
+        def plain(w, a):
+            return torch.exp(w[0] * a[0]).sum()
+
+        compiled = torch.compile(plain, backend="aot_eager")
+        words = r"cannot be differentiated twice: .*double backward.*products='finite_difference'"
+        self.one_line(words, NotDifferentiableError, compiled, plain, w, a, Neumann(1, 0.1))
+        method = Neumann(1, 0.01, products="finite_difference")
+        torch.testing.assert_close(
+            hypergradient(compiled, plain, w, a, method).grads, hypergradient(plain, plain, w, a, method).grads
+        )

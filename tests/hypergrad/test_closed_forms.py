@@ -2,8 +2,9 @@
 
 import pytest
 import torch
-from problems import dense_hessian, dense_mixed, flat, quadratic, smooth
+from problems import Quadratic, dense_hessian, dense_mixed, flat, quadratic, smooth
 
+from idarts.errors import CurvatureWarning
 from idarts.hypergrad import (
     ConjugateGradient,
     Exact,
@@ -105,7 +106,10 @@ def test_conjugate_gradient_returns_the_iterate_that_met_the_tolerance():
 def test_conjugate_gradient_keeps_its_iterate_at_negative_curvature():
     problem = quadratic(4, 2)
     problem.A = torch.diag(torch.tensor([1.0, 2.0, 3.0, -5.0], **float64))
-    assert grads(problem, ConjugateGradient(10)).isfinite().all()
+    with pytest.warns(
+        CurvatureWarning, match="stopped at once and the implicit part is 0; use curvature='gauss_newton'"
+    ):
+        assert torch.equal(grads(problem, ConjugateGradient(10)), problem.direct)
     damped = torch.linalg.inv(problem.A + 6 * torch.eye(4, **float64))
     close(grads(problem, ConjugateGradient(10, damping=6.0)), problem.direct + problem.implicit(damped), 1e-8)
 
@@ -122,6 +126,51 @@ def test_nystrom_of_low_rank_is_exact_on_a_low_rank_curvature():
     problem.A = factor @ factor.T
     damped = torch.linalg.inv(problem.A + 0.3 * torch.eye(8, **float64))
     close(grads(problem, Nystrom(2, 0.3)), problem.direct + problem.implicit(damped), 1e-8)
+
+
+def test_conjugate_gradient_stops_where_there_is_no_curvature_at_all():
+    problem = quadratic(4, 2)
+    problem.A = torch.zeros(4, 4, **float64)
+    with pytest.warns(CurvatureWarning, match="stopped at once"):
+        assert torch.equal(grads(problem, ConjugateGradient(10)), problem.direct)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.005, "diagonal"])
+@pytest.mark.parametrize("negative", [False, True])
+def test_nystrom_keeps_its_digits(decay, negative):
+    """A spectrum that falls by 0.8 from each eigenvalue to the next, and a small ρ: no digits to lose in float32."""
+    make = torch.Generator().manual_seed(0)
+    n, rho = 60, 0.01
+    problem = quadratic(n, 2)
+    basis = torch.linalg.qr(torch.randn(n, n, generator=make, **float64)).Q
+    values = 10 * 0.8 ** torch.arange(n, **float64)
+    if negative:
+        values[3::7] *= -1
+    problem.A = (basis * values) @ basis.T
+    shift = torch.full((n,), rho, **float64)
+    if decay == "diagonal":
+        shift += torch.tensor([0.0, 0.5], **float64).repeat_interleave(n // 2)
+    elif decay:
+        shift += decay
+    exact = problem.implicit(torch.linalg.inv(problem.A + torch.diag(shift)))
+    narrow = Quadratic(**{name: value.detach().float() for name, value in vars(problem).items()})
+    halves = tuple(half.requires_grad_() for half in narrow.w.split(n // 2))
+    losses = [lambda w, a, f=f: f((torch.cat(w),), a) for f in (narrow.inner, narrow.outer)]
+    method = Nystrom(n, rho, weight_decay=(0.0, 0.5) if decay == "diagonal" else decay)
+    implicit = hypergradient(*losses, halves, (narrow.a.requires_grad_(),), method).implicit[0].double()
+    assert torch.linalg.vector_norm(implicit - exact) < 0.01 * torch.linalg.vector_norm(exact)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_nystrom_works_in_half_precision(dtype):
+    w, a = (
+        (torch.tensor([3.0, 1.0]).to(dtype).requires_grad_(),),
+        (torch.tensor([1.0, 2.0]).to(dtype).requires_grad_(),),
+    )
+    inner, outer = (lambda w, a: ((w[0] - a[0]) ** 2).sum()), (lambda w, a: (w[0] ** 2).sum())
+    grad = hypergradient(inner, outer, w, a, Nystrom(2, 1.0)).grads[0]
+    assert grad.dtype == dtype
+    torch.testing.assert_close(grad.float(), torch.tensor([4.0, 4 / 3]), rtol=0.02, atol=0.0)  # 2w / (2 + 1) · 2
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5])

@@ -30,6 +30,8 @@ def test_residual_is_that_of_the_linear_system(problem):
         expected = torch.linalg.vector_norm(remaining) / torch.linalg.vector_norm(problem.g)
         assert facts.residual == pytest.approx(expected.item(), rel=1e-5)
     assert run(problem, Exact(), diagnostics=True).diagnostics.residual < 1e-10
+    assert run(problem, Exact(weight_decay=0.7), diagnostics=True).diagnostics.residual < 1e-10
+    assert run(problem, Exact(weight_decay=[0.7]), diagnostics=True).diagnostics.residual < 1e-10
     assert run(problem, Neumann(2, 0.04)).diagnostics.residual is None
 
 
@@ -120,6 +122,16 @@ class TestAutomaticStep:
             assert estimate.diagnostics.contraction < 1  # at once: growing terms trigger a new measurement
         assert estimate.diagnostics.step == pytest.approx(1 / (3 * CONDITION), rel=0.1)
 
+    def test_sees_curvature_that_grew_where_it_did_not_look(self):
+        """The known eigenvector stays one exactly, so only the growing term shows the new direction."""
+        diagonal = [torch.diag(torch.tensor(values, dtype=torch.float64)) for values in ([10.0, 1, 1], [10.0, 1000, 1])]
+        problem = quadratic(3, 2)
+        problem.A = diagonal[1]
+        state = {"vector": diagonal[0][0] / 10, "eigenvalue": torch.tensor(10.0, dtype=torch.float64), "age": 0}
+        facts = run(problem, Neumann(2, "auto"), state=state).diagnostics
+        assert facts.eigenvalue == pytest.approx(1000, rel=0.1)
+        assert facts.contraction <= 1 + 1e-9
+
     def test_on_a_network_against_the_dense_spectrum(self):
         _, inner, outer, w, a, _ = mixture_problem(tracked=False)
         largest = torch.linalg.eigvalsh(dense_hessian(inner, w, a)).abs().max().item()
@@ -169,6 +181,21 @@ class TestDivergence:
         losses = [lambda w, a, f=f: f((torch.cat(w),), a) for f in (problem.inner, problem.outer)]
         with pytest.warns(DivergenceWarning, match=r"γ = 0\.5: the largest safe γ is 0\.0[4-6]"):
             hypergradient(*losses, halves, (problem.a,), Neumann(5, (0.5, 0.4)))
+
+    def test_a_diagonal_step_is_part_of_the_operator(self):
+        """γ = (3, 0.01) on λ = (1, 20): 3·1 > 2 diverges, though 20 is the largest eigenvalue of H alone."""
+        problem = quadratic(2, 1)
+        problem.A = torch.diag(torch.tensor([1.0, 20.0], dtype=torch.float64))
+        halves = tuple(half.detach().requires_grad_() for half in problem.w.split(1))
+        losses = [lambda w, a, f=f: f((torch.cat(w),), a) for f in (problem.inner, problem.outer)]
+        with pytest.warns(DivergenceWarning, match=r"γ = 2: the largest safe γ is 0\.5"):  # means over both
+            hypergradient(*losses, halves, (problem.a,), Neumann(5, (3.0, 0.01)))
+
+    def test_a_step_below_two_over_the_eigenvalue_is_not_to_blame(self):
+        problem = quadratic(2, 1)
+        problem.A = torch.diag(torch.tensor([1.5, -1.0], dtype=torch.float64))
+        with pytest.warns(DivergenceWarning, match="the curvature is not positive"):
+            run(problem, Neumann(5, 1.0))
 
     def test_negative_curvature_has_no_safe_step(self, problem):
         problem.A = -problem.A

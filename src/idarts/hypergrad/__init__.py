@@ -2,8 +2,9 @@
 
 from idarts.hypergrad.estimate import Diagnostics, Estimate, hypergradient
 from idarts.hypergrad.implicit import Implicit, Solution, System
-from idarts.hypergrad.lift import from_optimizer, lift
+from idarts.hypergrad.lift import lift
 from idarts.hypergrad.method import Method, Result
+from idarts.hypergrad.optimizers import from_optimizer
 from idarts.hypergrad.problem import ALONE, Averaging, Problem
 from idarts.hypergrad.solvers import SOLVERS, make_method
 from idarts.hypergrad.solvers.conjugate_gradient import ConjugateGradient
@@ -16,7 +17,7 @@ from idarts.hypergrad.solvers.one_step import OneStep
 from idarts.hypergrad.solvers.reverse import ReverseMode
 from idarts.hypergrad.solvers.truncated_reverse import TruncatedReverse
 from idarts.hypergrad.spectrum import Spectrum
-from idarts.layers import lean
+from idarts.layers import lean, unlean
 
 __all__ = [
     "ALONE",
@@ -45,4 +46,5 @@ __all__ = [
     "lean",
     "lift",
     "make_method",
+    "unlean",
 ]

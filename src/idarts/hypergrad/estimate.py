@@ -2,19 +2,23 @@
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from functools import reduce
 
 import torch
 from torch import Tensor
 
-from idarts.errors import DivergenceWarning, InputError, NotFiniteError
+from idarts.errors import CurvatureWarning, DivergenceWarning, InputError, NotFiniteError
 from idarts.hypergrad.isolation import isolated
-from idarts.hypergrad.method import Method, Result, State
+from idarts.hypergrad.method import Method, Result, State, Symmetry
 from idarts.hypergrad.problem import ALONE, Averaging, Problem
 from idarts.hypergrad.products import Loss
 from idarts.hypergrad.spectrum import Spectrum
 from idarts.hypergrad.vectors import Tensors
+
+ROUNDING = 3e2  # times the machine epsilon: what a product of two vectors may be off by, relative to their lengths
+WRONG = 1e-3  # an asymmetry beyond rounding that is a mistake
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,8 @@ class Diagnostics:
     eigenvalue: float | None = None  # of largest modulus, where it was measured
     residual: float | None = None  # * ‖g − Hx‖/‖g‖ of the linear system
     alignment: float | None = None  # * cosine of x and g: near 1, the terms only rescale the one-step estimate
-    product_error: float | None = None  # * of a finite-difference product against an exact one
+    asymmetry: float | None = None  # |⟨u, Hv⟩ − ⟨v, Hu⟩| of two exact products, relative: over 0, a derivative is wrong
+    product_error: float | None = None  # * of one product against the same by double backward or finite differences
     measures: dict[str, float] = field(default_factory=dict)  # whatever else the method measured
 
 
@@ -52,8 +57,9 @@ class Estimate:
     solution: Tensor | None = None  # x of H x = g (flat), where the method solves it
     state: State = None  # for the next call, if the method keeps one
 
-    def write_grad(self, a: Sequence[Tensor]) -> "Estimate":
+    def write_grad(self, a: Iterable[Tensor]) -> "Estimate":
         """Put the hypergradient into `.grad` of the outer parameters, so that any torch optimiser can step."""
+        a = tuple(a)
         if [t.shape for t in a] != [g.shape for g in self.grads]:
             raise InputError("write_grad: these tensors have other shapes than the outer parameters of this estimate")
         for tensor, grad in zip(a, self.grads, strict=True):
@@ -71,8 +77,8 @@ class Estimate:
 def hypergradient(
     inner_loss: Loss | Sequence[Loss],
     outer_loss: Loss,
-    w: Sequence[Tensor],
-    a: Sequence[Tensor],
+    w: Iterable[Tensor],
+    a: Iterable[Tensor],
     method: Method,
     *,
     state: State = None,
@@ -107,7 +113,7 @@ def hypergradient(
         state = spectrum.state()
     problem = Problem.of(inner_loss, outer_loss, w, a, diagnostics=diagnostics, averaging=averaging)
     _require_losses(method, len(problem.inner))
-    with isolated({tensor.device for tensor in (*problem.w, *problem.a)}):
+    with isolated(problem.devices):
         if state is None:
             state = method.init(problem)
         result = method.estimate(problem, state).averaged(averaging)
@@ -118,6 +124,10 @@ def hypergradient(
     quality = _diagnostics(result, numbers)
     if quality.contraction is not None and quality.step is not None and quality.contraction > 1:
         warnings.warn(_divergence(quality.step, quality.eigenvalue or 0.0), DivergenceWarning, stacklevel=2)
+    if result.warning is not None:
+        warnings.warn(result.warning, CurvatureWarning, stacklevel=2)
+    if quality.asymmetry is not None and quality.asymmetry > WRONG:
+        warnings.warn(_not_symmetric(result.suspects), CurvatureWarning, stacklevel=2)
     return Estimate(
         grads=grads,
         direct=result.direct,
@@ -141,25 +151,28 @@ def _read(result: Result, grads: Tensors) -> dict[str, float]:
     """All numbers that the host needs, in one transfer from the device."""
     device = result.outer_loss.device
     wide = torch.float32 if device.type == "mps" else torch.float64  # a series that diverges overflows float32
-
-    def flat(parts: Tensors) -> Tensor:
-        return torch.cat([part.reshape(-1).to(device, wide) for part in parts])
-
-    direct, implicit = flat(result.direct), flat(result.implicit)
-    tensors = {
-        **result.measures,
-        "outer loss": result.outer_loss,
-        "hypergradient": flat(grads).norm(),
-        "direct": direct.norm(),
-        "implicit": implicit.norm(),
-        "dot": direct @ implicit,
-    }
+    numbers = {**result.measures, "outer loss": result.outer_loss}
     if result.inner_loss is not None:
-        tensors["inner loss"] = result.inner_loss
+        numbers["inner loss"] = result.inner_loss
     if result.step is not None:
-        tensors["step"] = result.step.mean()
-    values = torch.stack([t.detach().to(device, wide) for t in tensors.values()]).tolist()
-    return dict(zip(tensors, values, strict=True))
+        numbers["step"] = result.step.mean() if result.step.dim() else result.step
+    if result.symmetry is not None:
+        numbers |= zip(Symmetry._fields, result.symmetry, strict=True)
+    vectors = _on(
+        device, [part if part.dim() == 1 else part.reshape(-1) for part in (*result.direct, *result.implicit, *grads)]
+    )
+    rows = torch.cat(vectors).to(wide).view(3, -1)
+    scalars = torch.stack(_on(device, list(numbers.values()))).to(wide)
+    squares = rows @ rows.T  # of the direct part, the implicit part and their sum
+    *values, direct, dot, _, _, implicit, _, _, _, total = torch.cat([scalars, squares.view(-1)]).tolist()
+    lengths = {"direct": direct**0.5, "implicit": implicit**0.5, "dot": dot, "hypergradient": total}
+    return dict(zip(numbers, values, strict=True)) | lengths
+
+
+def _on(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
+    """On one device and of one dtype."""
+    widest = reduce(torch.promote_types, {tensor.dtype for tensor in tensors})
+    return [t if t.dtype == widest and t.device == device else t.to(device, widest) for t in tensors]
 
 
 def _require_finite(numbers: dict[str, float]) -> None:
@@ -175,7 +188,6 @@ def _require_finite(numbers: dict[str, float]) -> None:
 
 def _diagnostics(result: Result, numbers: dict[str, float]) -> Diagnostics:
     direct, implicit = numbers["direct"], numbers["implicit"]
-    known = {entry.name for entry in fields(Diagnostics)}
     measured = {name: numbers[name] for name in ("step", *result.measures) if name in numbers}
     return Diagnostics(
         hvps=result.hvps,
@@ -183,9 +195,23 @@ def _diagnostics(result: Result, numbers: dict[str, float]) -> Diagnostics:
         implicit_share=implicit / (direct + implicit) if direct + implicit else 0.0,
         cosine=numbers["dot"] / (direct * implicit) if direct * implicit else 0.0,
         terms=result.terms,
-        measures={name: value for name, value in measured.items() if name not in known},
-        **{name: value for name, value in measured.items() if name in known},
+        asymmetry=_asymmetry(numbers, result.symmetry),
+        measures={name: value for name, value in measured.items() if name not in _KNOWN},
+        **{name: value for name, value in measured.items() if name in _KNOWN},
     )
+
+
+_KNOWN = {entry.name for entry in fields(Diagnostics)}
+
+
+def _asymmetry(numbers: dict[str, float], symmetry: Symmetry | None) -> float | None:
+    """How far the products are from symmetric, beyond what rounding explains."""
+    if symmetry is None:
+        return None
+    forward, backward, distance, v, image = (numbers[name] for name in Symmetry._fields)
+    rounding = ROUNDING * torch.finfo(symmetry.v.dtype).eps * v
+    size = distance * image
+    return max(0.0, abs(forward - backward) - rounding * image) / size if size else 0.0
 
 
 def _divergence(step: float, eigenvalue: float) -> str:
@@ -194,3 +220,11 @@ def _divergence(step: float, eigenvalue: float) -> str:
     if eigenvalue < 0 or eigenvalue * step < 2:
         return f"{text}: the curvature is not positive; use curvature='gauss_newton', damping, or a tolerance"
     return f"{text}: the largest safe γ is {1 / eigenvalue:.1g} (1/λ_max, which step='auto' uses)"
+
+
+def _not_symmetric(suspects: Sequence[str]) -> str:
+    cause = f"perhaps that of {' or '.join(suspects)}" if suspects else "of an operation that this cannot name"
+    return (
+        f"the products with the inner curvature are not symmetric, so a second derivative is wrong, {cause}; replace "
+        "the operation, or use products='finite_difference'"
+    )

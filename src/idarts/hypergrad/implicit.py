@@ -10,31 +10,62 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.linalg import vector_norm
 
 from idarts.errors import InputError
-from idarts.hypergrad.method import Result, SecondOrder, State, require
+from idarts.hypergrad.isolation import Randomness, full_precision
+from idarts.hypergrad.method import Result, SecondOrder, State, Symmetry, require
 from idarts.hypergrad.problem import ALONE, Averaging, Problem
-from idarts.hypergrad.products import ExactProducts, Products
-from idarts.hypergrad.vectors import Tensors, length
+from idarts.hypergrad.products import ExactProducts, FiniteDifferences, Products
+from idarts.hypergrad.rules import Rule
+from idarts.hypergrad.vectors import Layout, Tensors, length
 
 
-@dataclass(frozen=True)
+@dataclass
 class System:
     """(H + λ) x = g: the curvature of the inner loss, the weight decay, and the outer gradient."""
 
     products: Products
     gauss_newton: bool
     g: Tensor
-    weight_decay: Tensor  # 0-d, or one entry per weight
+    weight_decay: Tensor | None = None  # 0-d, or one entry per weight; None is 0
     averaging: Averaging = ALONE
+    symmetry: Symmetry | None = None  # of the first two products, if there were two
+    _first: tuple[Tensor, Tensor] | None = None
 
     def curvature(self, v: Tensor) -> Tensor:
         """H v, of the loss alone."""
-        return self.averaging.vector(self.products.gauss_newton(v) if self.gauss_newton else self.products.hessian(v))
+        image = self.averaging.vector(self.products.gauss_newton(v) if self.gauss_newton else self.products.hessian(v))
+        self.compare(v, image)
+        return image
 
     def apply(self, v: Tensor, damping: float = 0.0) -> Tensor:
         """(H + λ + damping) v."""
-        return self.curvature(v) + (self.weight_decay + damping) * v
+        shift = self.shift(damping)
+        return self.curvature(v) if shift is None else self.curvature(v) + shift * v
+
+    def shift(self, damping: float = 0.0) -> Tensor | float | None:
+        """λ + damping; None if both are 0."""
+        if self.weight_decay is None:
+            return damping or None
+        return self.weight_decay + damping
+
+    def compare(self, v: Tensor, image: Tensor) -> None:
+        """Compare ⟨v, Hu⟩ with ⟨u, Hv⟩ for the first two products."""
+        if self.symmetry is not None or isinstance(self.products, FiniteDifferences):
+            return
+        if self._first is None:
+            self._first = v, image
+            return
+        (u, first), self._first = self._first, None
+        distances = vector_norm(v - u), vector_norm(v), vector_norm(first)
+        self.symmetry = Symmetry(torch.dot(v, first), torch.dot(u, image), *distances)
+
+    def compare_all(self, matrix: Tensor) -> None:
+        """Compare a whole matrix of products with its transpose."""
+        if not isinstance(self.products, FiniteDifferences):
+            one, zero = torch.ones_like(matrix[0, 0]), torch.zeros_like(matrix[0, 0])
+            self.symmetry = Symmetry(vector_norm(matrix - matrix.T), zero, one, one, vector_norm(matrix))
 
     def load(self, vector: Tensor) -> Tensor:
         """A vector from a state, on this system's device; an error if it belongs to another problem."""
@@ -55,6 +86,7 @@ class Solution:
     measures: dict[str, Tensor] = field(default_factory=dict)  # 0-d tensors
     terms: int | None = None  # terms or iterations that were used
     step: Tensor | None = None  # γ
+    warning: str | None = None  # what the caller must know
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,15 +127,20 @@ class Implicit(SecondOrder):
 
     def estimate(self, problem: Problem, state: State) -> Result:
         outer_loss, g, direct = problem.outer_gradient(problem.w)
+        with full_precision(problem.devices):
+            return self._implicit(problem, state, outer_loss, g, direct)
+
+    def _implicit(self, problem: Problem, state: State, outer_loss: Tensor, g: Tensor, direct: Tensors) -> Result:
         gauss_newton = self.curvature == "gauss_newton"
-        products = self.products_at(problem.inner[0], problem.w, problem.a, split=gauss_newton)
-        decay = problem.layout.diagonal(self.weight_decay, "weight_decay")
-        system = System(products, gauss_newton, g, decay, problem.averaging)
+        random = Randomness.now(problem.devices) if problem.diagnostics else None
+        products = self.products_at(problem, problem.inner[0], problem.w, split=gauss_newton)
+        system = System(products, gauss_newton, g, self.decay(problem.layout), problem.averaging)
         solution = self.solve(system, state)
-        if problem.diagnostics:
-            mixed, checks = self._check(problem, system, solution.x)
+        checks: dict[str, Tensor] = {}
+        if random is None:
+            mixed = products.mixed(solution.x)
         else:
-            mixed, checks = products.mixed(solution.x), {}
+            mixed, checks = self._check(problem, system, solution.x, random)
         products.release()
         return Result(
             outer_loss=outer_loss,
@@ -118,21 +155,43 @@ class Implicit(SecondOrder):
             measures=solution.measures | checks,
             terms=solution.terms,
             step=solution.step,
+            symmetry=system.symmetry,
+            suspects=products.suspects,
+            warning=solution.warning,
         )
 
-    def _check(self, problem: Problem, system: System, x: Tensor) -> tuple[Tensors, dict[str, Tensor]]:
-        """The mixed product, and the quality of x: with a joint product the residual g − (H + λ)x is almost free."""
+    def decay(self, layout: Layout) -> Tensor | None:
+        own, step = super().decay(layout), getattr(self, "step", None)
+        more = step.decay(layout) if isinstance(step, Rule) else None
+        return own if more is None else more if own is None else own + more
+
+    def _check(
+        self, problem: Problem, system: System, x: Tensor, random: Randomness
+    ) -> tuple[Tensors, dict[str, Tensor]]:
+        """The mixed product, and the quality of x: with a joint product the residual g − (H + λ)x is almost free.
+
+        One product is compared with the same one of the other kind, on the same random numbers.
+        """
         products = system.products
         if system.gauss_newton:
             image, mixed = products.gauss_newton(x), products.mixed(x)
         else:
             image, mixed = products.joint(x)
-        residual = system.g - system.averaging.vector(image) - system.weight_decay * x
+        total = system.averaging.vector(image)
+        system.compare(x, total)
+        residual = system.g - total if system.weight_decay is None else system.g - total - system.weight_decay * x
         checks = {
             "residual": length(residual) / length(system.g),
             "alignment": torch.nn.functional.cosine_similarity(x, system.g, dim=0),
         }
-        if self.products == "finite_difference":
-            exact = ExactProducts(problem.inner[0], problem.w, problem.a).hessian(x)
-            checks["product_error"] = length(image - exact) / length(exact)
+        random.restore()
+        kind = ExactProducts if self.products == "finite_difference" else FiniteDifferences
+        other = kind(problem.inner[0], problem.w, problem.a, layout=problem.layout).joint(x)
+        if system.gauss_newton:  # it has no other kind, but the mixed product has
+            layout = Layout.of(problem.a)
+            pair = layout.flatten(mixed), layout.flatten(other[1])
+        else:
+            pair = image, other[0]
+        exact = pair[1] if self.products == "finite_difference" else pair[0]
+        checks["product_error"] = length(pair[0] - pair[1]) / length(exact)
         return mixed, checks

@@ -1,7 +1,11 @@
 """The context in which losses are evaluated, so that a hypergradient has no side effects."""
 
+import random
+import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,21 +32,56 @@ def set_random_states(devices: Iterable[torch.device], states: Sequence[Tensor])
         torch.get_device_module(device).set_rng_state(state.cpu(), device)
 
 
+@dataclass(frozen=True)
+class Randomness:
+    """The states of all global generators that a loss may draw from: those of torch, of NumPy and of Python.
+
+    >>> saved = Randomness.now([])
+    >>> first = torch.rand(1).item(), random.random()
+    >>> saved.restore()
+    >>> (torch.rand(1).item(), random.random()) == first
+    True
+    """
+
+    devices: Collection[torch.device]
+    of_torch: list[Tensor]
+    of_python: Any
+    of_numpy: Any  # None if the process has not imported numpy.random, which takes longer to save than all the others
+
+    @classmethod
+    def now(cls, devices: Collection[torch.device]) -> "Randomness":
+        numpy = sys.modules.get("numpy.random")
+        return cls(devices, random_states(devices), random.getstate(), numpy and numpy.get_state(legacy=False))
+
+    def restore(self) -> None:
+        set_random_states(self.devices, self.of_torch)
+        random.setstate(self.of_python)
+        if self.of_numpy is not None:
+            sys.modules["numpy.random"].set_state(self.of_numpy)
+
+
 @contextmanager
 def isolated(devices: Collection[torch.device]) -> Iterator[None]:
-    """Gradients are on, whatever the caller's mode; the random state is restored, even if a loss raises."""
-    states = random_states(devices)
+    """Gradients are on, whatever the caller's mode; the random states are restored, even if a loss raises."""
+    before = Randomness.now(devices)
     try:
-        with torch.inference_mode(False), torch.enable_grad():
+        if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
             yield
+        else:
+            with torch.inference_mode(False), torch.enable_grad():
+                yield
     finally:
-        set_random_states(devices, states)
+        before.restore()
 
 
-@contextmanager
-def full_precision(devices: Iterable[torch.device]) -> Iterator[None]:
+def full_precision(devices: Collection[torch.device]) -> AbstractContextManager[object]:
     """Autocast is off: second derivatives in bfloat16 or float16 are noise."""
-    with ExitStack() as stack:
-        for device_type in {device.type for device in devices}:
-            stack.enter_context(torch.autocast(device_type, enabled=False))
-        yield
+    if not any(torch.is_autocast_enabled(device.type) for device in devices):
+        return _NOTHING
+    stack = ExitStack()
+    for device_type in {device.type for device in devices}:
+        stack.enter_context(torch.autocast(device_type, enabled=False))
+    return stack
+
+
+_NOTHING = nullcontext()

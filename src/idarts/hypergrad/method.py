@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,9 +12,20 @@ from torch import Tensor
 from idarts.errors import InputError, nearest
 from idarts.hypergrad.problem import ALONE, Averaging, Problem
 from idarts.hypergrad.products import ExactProducts, FiniteDifferences, Loss, Products
+from idarts.hypergrad.rules import Rule
 from idarts.hypergrad.vectors import Layout, PerParameter, Tensors
 
 State = Any  # a plain tree: tensors and numbers in dicts, lists and tuples, which a checkpoint can hold; or None
+
+
+class Symmetry(NamedTuple):
+    """Two products Hu and Hv, compared: ⟨v, Hu⟩ ≠ ⟨u, Hv⟩ says that a second derivative is wrong. All 0-d tensors."""
+
+    forward: Tensor  # ⟨v, Hu⟩
+    backward: Tensor  # ⟨u, Hv⟩
+    distance: Tensor  # ‖v − u‖; of v only what differs from u says something
+    v: Tensor  # ‖v‖
+    image: Tensor  # ‖Hu‖
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,9 @@ class Result:
     measures: dict[str, Tensor] = field(default_factory=dict)  # 0-d tensors, read in one transfer at the end
     terms: int | None = None
     step: Tensor | None = None
+    symmetry: Symmetry | None = None
+    suspects: Sequence[str] = ()  # operations whose second derivative may be wrong
+    warning: str | None = None  # what the caller must know, where the method sees it on the host
 
     def averaged(self, averaging: Averaging) -> "Result":
         """Both parts and the losses, averaged over the processes in one call."""
@@ -93,10 +107,16 @@ class SecondOrder(Method):
         valid = all(_number(decay) and float(torch.as_tensor(decay).min()) >= 0 for decay in decays)
         require(valid, f"weight_decay={self.weight_decay!r}", "one number of at least 0, or one for each parameter")
 
-    def products_at(self, loss: Loss, w: Tensors, a: Tensors, *, split: bool = False) -> Products:
+    def products_at(self, problem: Problem, loss: Loss, w: Tensors, *, split: bool = False) -> Products:
         if self.products == "finite_difference":
-            return FiniteDifferences(loss, w, a, radius=self.radius)
-        return ExactProducts(loss, w, a, split=split)
+            return FiniteDifferences(loss, w, problem.a, radius=self.radius, layout=problem.layout, own=problem.own)
+        return ExactProducts(loss, w, problem.a, split=split, layout=problem.layout, own=problem.own)
+
+    def decay(self, layout: Layout) -> Tensor | None:
+        """λ as a number or a flat vector; None if it is 0."""
+        if isinstance(self.weight_decay, float) and not self.weight_decay:
+            return None
+        return layout.diagonal(self.weight_decay, "weight_decay")
 
 
 def require(valid: bool, option: str, expected: str) -> None:
@@ -124,13 +144,14 @@ def require_count(minimum: int, **options: Any) -> None:
 
 
 def require_step(step: object) -> None:
-    """γ > 0: one number, or one value per inner parameter."""
+    """γ > 0: one number, one value per inner parameter, or the step of an optimiser."""
     values: Sequence[Any] = step if isinstance(step, list | tuple) else [step]
     valid = len(values) > 0 and all(_number(value) and torch.as_tensor(value).min().item() > 0 for value in values)
     if isinstance(step, str):  # a misspelt `auto`
         meant = nearest(step, ["auto"], "it must be a positive number or auto")
         raise InputError(f"step={step!r} is not possible here; {meant}")
-    require(valid, f"step={step!r}", "positive")
+    if not isinstance(step, Rule):
+        require(valid, f"step={step!r}", "positive")
 
 
 def _number(value: object) -> bool:

@@ -1,13 +1,14 @@
 """The bilevel problem at one point, and how several processes share it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from idarts.errors import InputError
 from idarts.hypergrad.isolation import full_precision
-from idarts.hypergrad.products import Loss, gradient, scalar, zeros_for_none
+from idarts.hypergrad.products import Loss, evaluate, gradient, zeros_for_none
 from idarts.hypergrad.vectors import Layout, Tensors
 
 
@@ -43,6 +44,8 @@ class Problem:
     w: Tensors
     a: Tensors
     layout: Layout  # of w as a flat vector
+    devices: set[torch.device]
+    own: Tensors  # the caller's tensors, whose values (w, α) have; a loss must use its arguments instead
     diagnostics: bool = False
     averaging: Averaging = ALONE
 
@@ -51,8 +54,8 @@ class Problem:
         cls,
         inner: Loss | Sequence[Loss],
         outer: Loss,
-        w: Sequence[Tensor],
-        a: Sequence[Tensor],
+        w: Iterable[Tensor],
+        a: Iterable[Tensor],
         *,
         diagnostics: bool = False,
         averaging: Averaging = ALONE,
@@ -60,20 +63,24 @@ class Problem:
         losses = (inner,) if callable(inner) else tuple(inner)
         if not losses:
             raise InputError("inner_loss is an empty sequence; give one loss, or one for each inner step")
-        leaves = _leaves(w, "inner parameters w"), _leaves(a, "outer parameters a")
-        return cls(losses, outer, *leaves, Layout.of(leaves[0]), diagnostics, averaging)
+        own = _checked(w, "inner parameters w"), _checked(a, "outer parameters a")
+        _require_distinct(*own)
+        # New leaves on the same storage: the caller's hooks do not run, and the caller's `.grad` does not change.
+        new_w, new_a = (tuple(tensor.detach().requires_grad_() for tensor in tensors) for tensors in own)
+        layout = Layout.of(new_w)
+        devices = {layout.device, *(tensor.device for tensor in new_a)}
+        return cls(losses, outer, new_w, new_a, layout, devices, (*own[0], *own[1]), diagnostics, averaging)
 
     def outer_gradient(self, w: Tensors) -> tuple[Tensor, Tensor, Tensors]:
         """L2, ∂L2/∂w as a flat vector and ∂L2/∂α at (w, α), from one backward pass."""
-        loss = scalar(self.outer(w, self.a), "outer")
-        with full_precision({t.device for t in w}):
+        loss = evaluate(self.outer, w, self.a, "outer", own=self.own)
+        with full_precision(self.devices):
             grads = gradient(loss, (*w, *self.a), "outer", required=len(w))
         g = self.averaging.vector(self.layout.flatten(grads[: len(w)]))
         return loss.detach(), g, zeros_for_none(grads[len(w) :], self.a)
 
 
-def _leaves(parameters: Sequence[Tensor] | Tensor, what: str) -> Tensors:
-    """New leaves on the same storage: the caller's hooks do not run, and the caller's `.grad` does not change."""
+def _checked(parameters: Iterable[Tensor] | Tensor, what: str) -> Tensors:
     if isinstance(parameters, Tensor):
         raise InputError(f"the {what} are one tensor; give a tuple of tensors")
     tensors = tuple(parameters)
@@ -82,6 +89,8 @@ def _leaves(parameters: Sequence[Tensor] | Tensor, what: str) -> Tensors:
     for index, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor) or not tensor.is_floating_point():
             raise InputError(f"number {index} of the {what} is not a floating-point tensor")
+        if tensor.is_inference():
+            raise InputError(f"number {index} of the {what} was made in inference mode; make a clone of it outside")
         if not tensor.requires_grad:
             raise InputError(
                 f"number {index} of the {what}, of shape {tuple(tensor.shape)}, does not require grad; "
@@ -89,4 +98,16 @@ def _leaves(parameters: Sequence[Tensor] | Tensor, what: str) -> Tensors:
             )
         if tensor.device != tensors[0].device:
             raise InputError(f"the {what} are on {tensors[0].device} and {tensor.device}; move them to one device")
-    return tuple(tensor.detach().requires_grad_() for tensor in tensors)
+    return tensors
+
+
+def _require_distinct(w: Tensors, a: Tensors) -> None:
+    seen: dict[int, str] = {}
+    for which, tensors in (("w", w), ("a", a)):
+        for index, tensor in enumerate(tensors):
+            name = f"number {index} of {which}"
+            if id(tensor) in seen:
+                raise InputError(
+                    f"{name} is the same tensor as {seen[id(tensor)]}; a parameter is inner or outer, once"
+                )
+            seen[id(tensor)] = name

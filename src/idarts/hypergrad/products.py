@@ -5,15 +5,16 @@ gradient graph again. Finite differences follow the paper's appendix B.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from inspect import signature
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from idarts.errors import InputError, NotDifferentiableError
-from idarts.hypergrad.isolation import full_precision, random_states, set_random_states
+from idarts.hypergrad.graph import TWICE, Graph, translate
+from idarts.hypergrad.isolation import Randomness
 from idarts.hypergrad.vectors import Layout, Tensors, length
 
 Loss = Callable[[Tensors, Tensors], Tensor]
@@ -24,11 +25,15 @@ HESSIAN_COST, MIXED_COST, GAUSS_NEWTON_COST, DIFFERENCE_COST = 2.0, 4 / 3, 4 / 3
 
 @runtime_checkable
 class SplitLoss(Protocol):
-    """A loss L1 = criterion(outputs(w, α)) that gives access to both, which the Gauss–Newton matrix needs."""
+    """A loss L1 = criterion(outputs(w, α)) that gives access to both, which the Gauss–Newton matrix needs.
+
+    Where α is part of the criterion, as in data cleaning, it is `criterion(outputs, a)`.
+    """
 
     def outputs(self, w: Tensors, a: Tensors) -> Tensor: ...
 
-    def criterion(self, outputs: Tensor) -> Tensor: ...
+    @property
+    def criterion(self) -> Callable[..., Tensor]: ...
 
 
 class Products(ABC):
@@ -37,9 +42,11 @@ class Products(ABC):
     loss: Tensor
     gradient: Tensor  # ∂L1/∂w, flat
 
-    def __init__(self, w: Tensors, a: Tensors) -> None:
-        self.w, self.a, self.layout = w, a, Layout.of(w)
-        self.devices = {tensor.device for tensor in (*w, *a)}
+    suspects: Sequence[str] = ()  # operations whose second derivative may be wrong, should a product be so
+
+    def __init__(self, w: Tensors, a: Tensors, layout: Layout | None = None) -> None:
+        self.w, self.a, self.layout = w, a, layout or Layout.of(w)
+        self.devices = {self.layout.device, *(tensor.device for tensor in a)}
         self.hvps = 0
         self.gradient_evaluations = 1.0
 
@@ -69,21 +76,42 @@ class Products(ABC):
 class ExactProducts(Products):
     """Double backward through one retained gradient graph: an extra product costs less than recomputing it."""
 
-    def __init__(self, loss: Loss, w: Tensors, a: Tensors, *, split: bool = False) -> None:
-        super().__init__(w, a)
+    def __init__(
+        self,
+        loss: Loss,
+        w: Tensors,
+        a: Tensors,
+        *,
+        split: bool = False,
+        layout: Layout | None = None,
+        own: Sequence[Tensor] = (),
+    ) -> None:
+        super().__init__(w, a, layout)
         self._outputs: Tensor | None = None
         self._cotangent: Tensor | None = None
-        with full_precision(self.devices):
+        try:
             if split:
-                self.loss, self._outputs, self._cotangent, grads = _split_gradient(loss, w, a)
+                self.loss, self._outputs = _split_loss(loss, w, a)
             else:
                 self.loss = scalar(loss(w, a), "inner")
+            self._inspect(own)
+            if self._outputs is None:
                 grads = gradient(self.loss, w, "inner", create_graph=True)
-        # Where the cotangent is constant, torch accepts such a function and silently leaves out its curvature.
-        if names := _once_differentiable(self.loss):
-            raise NotDifferentiableError(_TWICE.format(", ".join(sorted(names))))
+            else:
+                self._cotangent, grads = _split_gradient(self.loss, self._outputs, w)
+        except RuntimeError as error:
+            translate(error, "inner")
+            raise
         self._grads: tuple[Tensor | None, ...] = grads
         self.gradient = self.layout.flatten(grads)
+
+    def _inspect(self, own: Sequence[Tensor]) -> None:
+        graph = Graph.of(self.loss)
+        graph.require_arguments("inner", own)
+        # Where the cotangent is constant, torch accepts such a function and silently leaves out its curvature.
+        if graph.once_differentiable:
+            raise NotDifferentiableError(TWICE.format(", ".join(sorted(graph.once_differentiable))))
+        self.suspects = sorted(graph.suspects)
 
     def hessian(self, v: Tensor) -> Tensor:
         self._count(HESSIAN_COST, hvps=1)
@@ -121,21 +149,32 @@ class ExactProducts(Products):
         pairs = [(o, u) for o, u in zip(outputs, v, strict=True) if o is not None and u is not None and o.requires_grad]
         if not pairs:
             return (None,) * len(inputs)
-        with full_precision(self.devices), _translate_errors():
-            return torch.autograd.grad(
-                [o for o, _ in pairs], inputs, [u for _, u in pairs], retain_graph=True, allow_unused=True
-            )
+        used, along = zip(*pairs, strict=True)
+        try:
+            return torch.autograd.grad(used, inputs, along, retain_graph=True, allow_unused=True)
+        except RuntimeError as error:
+            translate(error, "inner")
+            raise
 
 
 class FiniteDifferences(Products):
     """(∇L1(w + εv) − ∇L1(w − εv)) / 2ε with ε = radius/‖v‖. Cheap in memory, wrong at the kinks of ReLU networks."""
 
-    def __init__(self, loss: Loss, w: Tensors, a: Tensors, *, radius: float = 1e-2) -> None:
-        super().__init__(w, a)
+    def __init__(
+        self,
+        loss: Loss,
+        w: Tensors,
+        a: Tensors,
+        *,
+        radius: float = 1e-2,
+        layout: Layout | None = None,
+        own: Sequence[Tensor] = (),
+    ) -> None:
+        super().__init__(w, a, layout)
         self._loss, self._radius = loss, radius
-        self._random = random_states(self.devices)  # every evaluation uses the same dropout mask
+        self._random = Randomness.now(self.devices)  # every evaluation uses the same dropout mask
         self._flat = self.layout.flatten(w)
-        self.loss, self.gradient, _ = self._gradients(w)
+        self.loss, self.gradient, _ = self._gradients(w, own)
 
     def joint(self, v: Tensor) -> tuple[Tensor, Tensors]:
         self._count(DIFFERENCE_COST, hvps=1)
@@ -145,13 +184,24 @@ class FiniteDifferences(Products):
         mixed = tuple(((p - m) / (2 * epsilon)).to(p.dtype) for p, m in zip(a_plus, a_minus, strict=True))
         return (w_plus - w_minus) / (2 * epsilon), mixed
 
-    def _gradients(self, w: Tensors) -> tuple[Tensor, Tensor, Tensors]:
-        set_random_states(self.devices, self._random)
+    def _gradients(self, w: Tensors, own: Sequence[Tensor] = ()) -> tuple[Tensor, Tensor, Tensors]:
+        self._random.restore()
         leaves = tuple(t.detach().requires_grad_() for t in w)
-        with full_precision(self.devices):
-            loss = scalar(self._loss(leaves, self.a), "inner")
-            grads = gradient(loss, (*leaves, *self.a), "inner", required=len(w))
+        loss = evaluate(self._loss, leaves, self.a, "inner", own=own)
+        grads = gradient(loss, (*leaves, *self.a), "inner", required=len(w))
         return loss.detach(), self.layout.flatten(grads[: len(w)]), zeros_for_none(grads[len(w) :], self.a)
+
+
+def evaluate(loss: Loss, w: Tensors, a: Tensors, which: str, *, own: Sequence[Tensor] = ()) -> Tensor:
+    """The loss with its graph, if it is one differentiable number and uses its arguments, not the caller's `own`."""
+    try:
+        value = scalar(loss(w, a), which)
+    except RuntimeError as error:
+        translate(error, which)
+        raise
+    if own:
+        Graph.of(value).require_arguments(which, own)
+    return value
 
 
 def scalar(loss: object, which: str) -> Tensor:
@@ -170,8 +220,14 @@ def gradient(
     loss: Tensor, inputs: Tensors, which: str, *, required: int | None = None, create_graph: bool = False
 ) -> tuple[Tensor | None, ...]:
     """∂loss/∂inputs. The loss must depend on one of the first `required` inputs, by default on one of all."""
-    grads = torch.autograd.grad(loss, inputs, create_graph=create_graph, allow_unused=True)
+    try:
+        grads = torch.autograd.grad(loss, inputs, create_graph=create_graph, allow_unused=True)
+    except RuntimeError as error:
+        translate(error, which)
+        raise
     require_dependence(grads[:required], which)
+    if any(g is not None and g.is_sparse for g in grads):
+        raise InputError(f"the {which} loss has a sparse gradient; make its nn.Embedding with sparse=False")
     return grads
 
 
@@ -182,10 +238,11 @@ def require_dependence(grads: Sequence[Tensor | None], which: str) -> None:
 
 def zeros_for_none(grads: Sequence[Tensor | None], like: Tensors) -> Tensors:
     """Zeros where autograd returned None, which means that a parameter is not used."""
-    return tuple(torch.zeros_like(t) if g is None else g.detach() for g, t in zip(grads, like, strict=True))
+    return tuple(torch.zeros_like(t) if g is None else g for g, t in zip(grads, like, strict=True))
 
 
-def _split_gradient(loss: object, w: Tensors, a: Tensors) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor | None, ...]]:
+def _split_loss(loss: object, w: Tensors, a: Tensors) -> tuple[Tensor, Tensor]:
+    """The loss and the outputs that it is computed from."""
     if not isinstance(loss, SplitLoss):
         raise InputError(
             "curvature='gauss_newton' needs the model's outputs: make the inner loss with "
@@ -194,13 +251,18 @@ def _split_gradient(loss: object, w: Tensors, a: Tensors) -> tuple[Tensor, Tenso
     outputs = loss.outputs(w, a)
     if not isinstance(outputs, Tensor) or not outputs.requires_grad:
         raise InputError("curvature='gauss_newton' needs outputs(w, a) to be one tensor that depends on w")
-    value = scalar(loss.criterion(outputs), "inner")
+    arguments = (outputs, a) if len(signature(loss.criterion).parameters) > 1 else (outputs,)
+    return scalar(loss.criterion(*arguments), "inner"), outputs
+
+
+def _split_gradient(value: Tensor, outputs: Tensor, w: Tensors) -> tuple[Tensor, tuple[Tensor | None, ...]]:
+    """∂L1/∂outputs and ∂L1/∂w = Jᵀ · ∂L1/∂outputs."""
     (cotangent,) = torch.autograd.grad(value, outputs, create_graph=True)
     if not cotangent.requires_grad:  # a criterion linear in the outputs has no curvature, but the products need J
         cotangent = cotangent.detach().requires_grad_()
     grads = torch.autograd.grad(outputs, w, cotangent, create_graph=True, allow_unused=True)
     require_dependence(grads, "inner")
-    return value, outputs, cotangent, grads
+    return cotangent, grads
 
 
 def _no_dependence(which: str) -> str:
@@ -208,39 +270,3 @@ def _no_dependence(which: str) -> str:
         f"the {which} loss does not depend on the inner parameters it is given; compute it from its argument w "
         "(idarts.hypergrad.lift makes such a function from a module)"
     )
-
-
-@contextmanager
-def _translate_errors() -> Iterator[None]:
-    """Turn torch's error for a missing second derivative, which names the operation, into ours."""
-    try:
-        yield
-    except RuntimeError as error:
-        message = " ".join(str(error).split())
-        if not any(sign in message for sign in ("is not implemented", "not twice differentiable", "double backward")):
-            raise
-        raise NotDifferentiableError(_TWICE.format(message)) from error
-
-
-_TWICE = (
-    "the inner loss cannot be differentiated twice: {}. Replace that operation, use products='finite_difference', "
-    "or a method without second derivatives (FirstOrder)"
-)
-
-
-def _once_differentiable(loss: Tensor) -> set[str]:
-    """Names of the custom functions in the loss's graph that forbid a second derivative."""
-    names, visited, pending = set(), set(), [loss.grad_fn]
-    while pending:
-        node = pending.pop()
-        if node is None or node in visited:
-            continue
-        visited.add(node)
-        function: Any = getattr(node, "_forward_cls", None)
-        backward: Any = getattr(function, "backward", None)
-        while hasattr(backward, "__wrapped__"):  # decorated: by torch's once_differentiable, or by something harmless
-            if backward.__globals__["__name__"] == "torch.autograd.function":
-                names.add(function.__name__)
-            backward = backward.__wrapped__
-        pending += [parent for parent, _ in node.next_functions]
-    return names

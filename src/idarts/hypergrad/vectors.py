@@ -24,18 +24,22 @@ class Layout:
     """
 
     shapes: tuple[torch.Size, ...]
+    sizes: list[int]  # numbers of entries
     dtypes: tuple[torch.dtype, ...]
     dtype: torch.dtype
     device: torch.device
+    mixed: bool  # not all tensors have this dtype
 
     @classmethod
     def of(cls, tensors: Tensors) -> "Layout":
-        dtypes = tuple(t.dtype for t in tensors)
-        return cls(tuple(t.shape for t in tensors), dtypes, reduce(torch.promote_types, dtypes), tensors[0].device)
+        shapes, dtypes = tuple(t.shape for t in tensors), tuple(t.dtype for t in tensors)
+        sizes = [shape.numel() for shape in shapes]
+        widest = reduce(torch.promote_types, dtypes)
+        return cls(shapes, sizes, dtypes, widest, tensors[0].device, any(dtype != widest for dtype in dtypes))
 
     @property
     def size(self) -> int:
-        return sum(shape.numel() for shape in self.shapes)
+        return sum(self.sizes)
 
     def zeros(self) -> Tensor:
         """A flat vector of zeros."""
@@ -43,20 +47,21 @@ class Layout:
 
     def flatten(self, tensors: Sequence[Tensor | None]) -> Tensor:
         """One vector. `None`, which autograd returns for an unused parameter, counts as zeros."""
-        return torch.cat(
-            [
-                torch.zeros(shape.numel(), dtype=self.dtype, device=self.device)
-                if tensor is None
-                else tensor.detach().reshape(-1).to(self.dtype)
-                for tensor, shape in zip(tensors, self.shapes, strict=True)
-            ]
-        )
+        parts = [
+            torch.zeros(size, dtype=self.dtype, device=self.device) if tensor is None else tensor.reshape(-1)
+            for tensor, size in zip(tensors, self.sizes, strict=True)
+        ]
+        if self.mixed:
+            parts = [part.to(self.dtype) for part in parts]
+        vector = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return vector.detach() if vector.requires_grad else vector
 
     def unflatten(self, vector: Tensor) -> Tensors:
-        parts = torch.split(vector, [shape.numel() for shape in self.shapes])
-        return tuple(
-            part.view(shape).to(dtype) for part, shape, dtype in zip(parts, self.shapes, self.dtypes, strict=True)
-        )
+        if len(self.shapes) == 1:
+            return (vector.view(self.shapes[0]),)
+        parts = zip(vector.split_with_sizes(self.sizes), self.shapes, strict=True)
+        views = tuple(part.view(shape) for part, shape in parts)
+        return tuple(v.to(d) for v, d in zip(views, self.dtypes, strict=True)) if self.mixed else views
 
     def leaves(self, vector: Tensor) -> Tensors:
         """`unflatten`, as leaves that require gradients."""

@@ -36,17 +36,24 @@ class ConjugateGradient(Implicit):
         x, residual = torch.zeros_like(system.g), system.g
         direction, square = residual, torch.dot(residual, residual)
         target = square * self.tolerance**2
-        used = 0
+        used, warning = 0, None
         while used < self.iterations and not bool(square <= target):  # written so that NaN does not stop it at zero
             image = system.apply(direction, self.damping)
             curvature = torch.dot(direction, image)
             if bool(curvature <= 0):
+                warning = None if used else _AT_ONCE
                 break
             x, residual = x + square / curvature * direction, residual - square / curvature * image
             previous, square = square, torch.dot(residual, residual)
             direction = residual + square / previous * direction
             used += 1
-        return Solution(x, terms=used)
+        return Solution(x, terms=used, warning=warning)
+
+
+_AT_ONCE = (
+    "the curvature is not positive along ∂L2/∂w, so conjugate gradients stopped at once and the implicit part is 0; "
+    "use curvature='gauss_newton' or damping"
+)
 
 
 SOLVERS.add("conjugate-gradient", ConjugateGradient)

@@ -37,6 +37,7 @@ class Exact(Implicit):
             )
         basis = torch.eye(n, dtype=system.g.dtype, device=system.g.device)
         matrix = torch.stack([system.apply(row, self.damping) for row in basis])
+        system.compare_all(matrix)
         wide = torch.promote_types(matrix.dtype, torch.float32)  # there is no solver for half precisions
         x, info = torch.linalg.solve_ex(((matrix + matrix.T) / 2).to(wide), system.g.to(wide))
         if bool(info > 0):

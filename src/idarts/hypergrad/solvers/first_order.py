@@ -7,7 +7,7 @@ import torch
 from idarts.hypergrad.isolation import full_precision
 from idarts.hypergrad.method import Method, Result, State
 from idarts.hypergrad.problem import Problem
-from idarts.hypergrad.products import scalar, zeros_for_none
+from idarts.hypergrad.products import evaluate, zeros_for_none
 from idarts.hypergrad.solvers import SOLVERS
 
 
@@ -27,8 +27,9 @@ class FirstOrder(Method):
         return 0
 
     def estimate(self, problem: Problem, state: State) -> Result:
-        loss = scalar(problem.outer(problem.w, problem.a), "outer")
-        with full_precision({t.device for t in problem.a}):
+        own = problem.own[len(problem.w) :]  # of w it may use any tensors
+        loss = evaluate(problem.outer, problem.w, problem.a, "outer", own=own)
+        with full_precision(problem.devices):
             grads = torch.autograd.grad(loss, problem.a, allow_unused=True)
         direct = zeros_for_none(grads, problem.a)
         return Result(loss.detach(), direct, tuple(torch.zeros_like(t) for t in direct))

@@ -1,15 +1,16 @@
 """The paper's estimator: K + 1 terms of the Neumann series for the inverse curvature."""
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.linalg import vector_norm
 
 from idarts.errors import SingularCurvatureError
 from idarts.hypergrad.implicit import Implicit, Solution, System
 from idarts.hypergrad.method import State, require_at_least, require_count, require_step
+from idarts.hypergrad.rules import Rule, rate
 from idarts.hypergrad.solvers import SOLVERS
 from idarts.hypergrad.spectrum import WARM_ITERATIONS, Spectrum, measure, update
 from idarts.hypergrad.vectors import PerParameter, length
@@ -35,7 +36,7 @@ class Neumann(Implicit):
     """
 
     terms: int
-    step: PerParameter | Literal["auto"] = "auto"
+    step: PerParameter | Rule | Literal["auto"] = "auto"
     tolerance: float | None = None
     damping: float = 0.0
     refresh: int = 20
@@ -47,15 +48,15 @@ class Neumann(Implicit):
         require_at_least(0, damping=self.damping)
         if self.tolerance is not None:
             require_at_least(0, tolerance=self.tolerance)
-        if self.step != "auto":
+        if not isinstance(self.step, str) or self.step != "auto":
             require_step(self.step)
 
     def solve(self, system: System, state: State) -> Solution:
         spectrum = Spectrum.load(state, system)
-        if self.step == "auto":
+        if isinstance(self.step, str):
             solution, spectrum = self._follow_curvature(system, spectrum)
         else:
-            step = system.products.layout.diagonal(self.step, "step")
+            step = rate(self.step, system.products.layout)
             solution, _ = self._series(system, step)
             if _diverges(solution):  # the eigenvalue gives the largest safe γ
                 scale = step / step.mean()  # a diagonal γ is part of the operator
@@ -89,24 +90,26 @@ class Neumann(Implicit):
     def _series(self, system: System, step: Tensor) -> tuple[Solution, Tensor]:
         """Σ (I − γH)^k γg, and its last term; if γ is a diagonal D, Σ (I − DH)^k Dg."""
         term = step * system.g
-        total, used, lengths = term, 0, [length(term)]
+        total, used, lengths = term, 0, [vector_norm(term)]
         for _ in range(self.terms):
-            term = term - step * system.apply(term, self.damping)
-            lengths.append(length(term))
+            change = step * system.apply(term, self.damping)
+            term = torch.sub(term, change, out=change)  # in the memory of `change`: allocating costs more than adding
+            lengths.append(vector_norm(term))
             if self.tolerance is not None and bool(lengths[-1] > lengths[-2]):
                 break
-            total, used = total + term, used + 1
+            total, used = total.add_(term) if used else total + term, used + 1
             if self.tolerance is not None and bool(lengths[-1] <= self.tolerance * lengths[0]):
                 break
         measures = {}
         if self.terms:
-            largest = torch.stack([b / a for a, b in pairwise(lengths)]).max()
+            stacked = torch.stack(lengths).clamp_min(torch.finfo(term.dtype).tiny)
+            largest = (stacked[1:] / stacked[:-1]).max()
             measures["contraction"] = system.averaging.number(largest)
         return Solution(total, measures=measures, terms=used, step=step), term
 
 
 def _diverges(solution: Solution) -> bool:
-    return "contraction" in solution.measures and bool(solution.measures["contraction"] > 1)
+    return "contraction" in solution.measures and solution.measures["contraction"].item() > 1
 
 
 SOLVERS.add("neumann", Neumann)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from idarts.hypergrad.implicit import Implicit, Solution, System
 from idarts.hypergrad.method import State, require_step
+from idarts.hypergrad.rules import Rule, rate
 from idarts.hypergrad.solvers import SOLVERS
 from idarts.hypergrad.vectors import PerParameter
 
@@ -22,14 +23,14 @@ class OneStep(Implicit):
     (tensor(1.2000),)
     """
 
-    step: PerParameter
+    step: PerParameter | Rule
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_step(self.step)
 
     def solve(self, system: System, state: State) -> Solution:
-        step = system.products.layout.diagonal(self.step, "step")
+        step = rate(self.step, system.products.layout)
         return Solution(step * system.g, terms=0, step=step)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from idarts.hypergrad.rules import Rule
 from idarts.hypergrad.solvers import SOLVERS
 from idarts.hypergrad.unrolled import Unrolled
 from idarts.hypergrad.vectors import PerParameter
@@ -23,7 +24,7 @@ class ReverseMode(Unrolled):
     """
 
     steps: int
-    step: PerParameter
+    step: PerParameter | Rule
 
     @property
     def differentiated(self) -> int:

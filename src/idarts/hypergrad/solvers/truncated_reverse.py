@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from idarts.hypergrad.rules import Rule
 from idarts.hypergrad.solvers import SOLVERS
 from idarts.hypergrad.unrolled import Unrolled
 from idarts.hypergrad.vectors import PerParameter
@@ -24,7 +25,7 @@ class TruncatedReverse(Unrolled):
 
     steps: int
     terms: int
-    step: PerParameter
+    step: PerParameter | Rule
 
     @property
     def differentiated(self) -> int:

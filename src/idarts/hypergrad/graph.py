@@ -1,0 +1,91 @@
+"""What a loss's graph tells before it is differentiated, and torch's errors in one line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import BackwardCFunction
+
+from idarts.errors import IdartsError, InputError, NotDifferentiableError
+
+TWICE = (
+    "the inner loss cannot be differentiated twice: {}. Replace that operation, use products='finite_difference', "
+    "or a method without second derivatives (FirstOrder)"
+)
+TORCH_IS_WRONG = {"WeightNormInterfaceBackward0": "torch's weight_norm"}  # as of torch 2.13
+
+_AccumulateGrad: type = getattr(torch._C._functions, "AccumulateGrad")  # noqa: B009 - torch's stubs leave it out
+
+
+@dataclass
+class Graph:
+    """The leaves of a graph, and the names of its custom functions.
+
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> [leaf is x for leaf in Graph.of((x * 3).exp().sum()).leaves]
+    [True]
+    """
+
+    leaves: list[Tensor] = field(default_factory=list)
+    once_differentiable: set[str] = field(default_factory=set)
+    suspects: set[str] = field(default_factory=set)  # whose second derivative may be wrong
+
+    @classmethod
+    def of(cls, loss: Tensor) -> "Graph":
+        graph = cls()
+        pending: list[Any] = [] if loss.grad_fn is None else [loss.grad_fn]
+        visited = set(pending)
+        for node in pending:  # which grows
+            kind = type(node)
+            if kind is _AccumulateGrad:
+                graph.leaves.append(node.variable)
+                continue
+            if issubclass(kind, BackwardCFunction):
+                graph._add_custom(node._forward_cls)
+            elif kind.__name__ in TORCH_IS_WRONG:
+                graph.suspects.add(TORCH_IS_WRONG[kind.__name__])
+            for parent, _ in node.next_functions:
+                if parent is not None and parent not in visited:
+                    visited.add(parent)
+                    pending.append(parent)
+        return graph
+
+    def _add_custom(self, function: Any) -> None:
+        if not function.__module__.startswith("idarts.layers"):
+            self.suspects.add(function.__name__)
+        backward = function.backward
+        while hasattr(backward, "__wrapped__"):  # decorated: by torch's once_differentiable, or by something harmless
+            if backward.__globals__["__name__"] == "torch.autograd.function":
+                self.once_differentiable.add(function.__name__)
+            backward = backward.__wrapped__
+
+    def require_arguments(self, which: str, own: Sequence[Tensor]) -> None:
+        """Refuse a loss that uses one of the caller's tensors, whose derivative would be left out without a word."""
+        known = {id(tensor) for tensor in own}
+        for leaf in self.leaves:
+            if id(leaf) in known:
+                raise InputError(
+                    f"the {which} loss uses an inner or outer parameter of shape {tuple(leaf.shape)} itself, not the "
+                    "one in its arguments, so its derivative would be left out; take it from w or a (a criterion for "
+                    "gauss_newton may be criterion(outputs, a)), or detach it"
+                )
+
+
+def translate(error: RuntimeError, which: str) -> None:
+    """Raise those errors of torch that a user of this package meets as one line that says what to do."""
+    message = " ".join(str(error).split())
+    if isinstance(error, IdartsError):
+        return
+    if "Inference tensors cannot be saved for backward" in message:
+        advice = "uses a tensor that was made in torch.inference_mode(); make a clone of it outside that mode"
+        raise InputError(f"the {which} loss {advice}") from error
+    if "heckpoint" in message and ".grad()" in message:
+        advice = "uses torch.utils.checkpoint with use_reentrant=True; set use_reentrant=False"
+        raise InputError(f"the {which} loss {advice}") from error
+    if which == "inner" and any(sign in message for sign in _ONCE):
+        raise NotDifferentiableError(TWICE.format(message)) from error
+
+
+_ONCE = "is not implemented", "not twice differentiable", "double backward"
