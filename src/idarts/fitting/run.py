@@ -1,0 +1,359 @@
+"""`idarts.fit`: look, plan, search, train, compare, export, in one time and one folder."""
+
+import hashlib
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from os import PathLike
+from pathlib import Path
+from random import Random
+from statistics import median
+from typing import Any
+
+import torch
+
+from idarts.arch import Architecture, Skeleton, as_text
+from idarts.data import ImageData, Images, load
+from idarts.engine import folder
+from idarts.errors import InputError
+from idarts.files import dump_json, write_whole
+from idarts.fitting import record
+from idarts.fitting.finals import Clock, right_answers, train_together
+from idarts.fitting.judge import verdict, wilson
+from idarts.fitting.look import Look, hashes, look, named, without_test_images
+from idarts.fitting.page import write_page
+from idarts.fitting.plan import Plan, make_plan
+from idarts.fitting.record import FIXED, FOUND, RANDOM, SEARCH, FitResult
+from idarts.fitting.searching import search
+from idarts.fitting.sizes import equal_sizes, parameters, resized
+from idarts.fitting.speed import measure
+from idarts.fitting.words import result_sentence
+from idarts.spaces import space
+from idarts.training import TrainConfig, TrainResult, Weights, export
+from idarts.training import load as load_model
+from idarts.training.run import start as start_training
+
+OnStatus = Callable[["Status"], None]
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a fit stands: the part, the seconds left of the whole, and a few words."""
+
+    part: str
+    left: float
+    text: str
+
+
+def fit(
+    data: Any,
+    *,
+    minutes: float = 20.0,
+    out: "str | PathLike[str] | None" = None,
+    space: str = "nas-bench-201",
+    seed: int = 0,
+    image: int | None = None,
+    random: int | None = None,
+    flip: bool | None = None,
+    data_root: str | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    on_plan: Callable[[Look, Plan], None] | None = None,
+    on_status: OnStatus | None = None,
+) -> FitResult:
+    """From images to a network: search a cell, train it, compare it with a fixed and random cells, export the winner.
+
+    Args:
+        data: a folder of images, or any other source for `idarts.data.load`.
+        minutes: the time for everything. What does not fit is shortened, in the order that docs/fit.md states.
+        out: the folder to write; by default one in `runs/`.
+        space: the search space; it needs a `fixed` architecture to compare with.
+        seed: the seed of all random numbers.
+        image: the side to which images are resized; chosen from the data and the time unless given.
+        random: how many random cells to train; chosen from the time unless given.
+        flip: whether to mirror images at random; unless given, colour images are mirrored.
+        data_root: the folder of a named source's files.
+        resume: continue the fit in the folder, with the minutes that are left.
+        overwrite: replace the fit in the folder.
+        on_plan: receives the look at the data and the plan, before the search.
+        on_status: receives the state of the fit, often.
+    """
+    started = time.monotonic()
+    source = named(data)
+    path = Path(out) if out is not None else Path("runs", folder.folder_name("fit", _name(source), seed))
+    settings = {"space": space, "seed": seed, "minutes": minutes, "image": image, "random": random, "flip": flip}
+    settings |= {"data": _name(source), "data_root": data_root}
+    with record.claim(path, resume, overwrite):
+        work = Fit(path, source, settings, started, on_status or (lambda _: None))
+        work.prepare(resume, on_plan)
+        return work.run()
+
+
+def plan(data: Any, *, minutes: float = 20.0, **options: Any) -> tuple[Look, Plan]:
+    """The look at the data and the plan of a fit, which takes a few seconds and writes nothing."""
+    started = time.monotonic()
+    chosen = {"space": "nas-bench-201", "image": None, "random": None, "flip": None, "data_root": None, **options}
+    seen, _, made = _planned(named(data), {**chosen, "minutes": minutes}, started)
+    return seen, made
+
+
+def _planned(source: Any, settings: dict[str, Any], started: float) -> tuple[Look, ImageData, Plan]:
+    name = settings["space"]
+    space(name).fixed()  # a space without one is refused at once
+    if isinstance(source, ImageData):
+        raise InputError("give the source of the data, such as (x, y), not loaded data: a fit chooses the image size")
+    seen, data = look(source, settings["data_root"])
+    speed = measure(name, seen.side, seen.channels, seen.classes)
+    made = make_plan(
+        seen,
+        settings["minutes"],
+        speed,
+        space_name=name,
+        prepared=time.monotonic() - started,
+        **{key: settings[key] for key in ("image", "random", "flip")},
+    )
+    return seen, data, made
+
+
+class Fit:
+    """A fit in progress."""
+
+    def __init__(self, path: Path, source: Any, settings: dict[str, Any], started: float, on_status: OnStatus) -> None:
+        self.path, self.source, self.settings, self.on_status = path, source, settings, on_status
+        self.started = started  # of this process; `used` seconds were spent by earlier ones
+        self.used = 0.0
+
+    def prepare(self, resume: bool, on_plan: Callable[[Look, Plan], None] | None) -> None:
+        """Look and plan, or read both from the folder; then load the data."""
+        if resume:
+            self.record = record.read(self.path)
+            self._require_same_settings()
+            self.look, self.plan = Look(**_tuples(self.record["look"])), Plan(**_tuples(self.record["plan"]))
+            self.used = self.record["prepared"] + sum(self._seconds().values())
+            data = None
+        else:
+            self.look, data, self.plan = _planned(self.source, self.settings, self.started)
+        torch.set_num_threads(self.plan.threads)
+        if on_plan:
+            on_plan(self.look, self.plan)
+        self.data = self._load(data)
+        digest = _digest(self.data)
+        if not resume:
+            prepared = self.elapsed()
+            self.record = {"settings": self.settings, "look": asdict(self.look), "plan": asdict(self.plan)}
+            self.record |= {"prepared": round(prepared, 2), "data": digest, "trained": False}
+            record.write(self.path, self.record)
+        elif digest != self.record["data"]:
+            raise InputError(f"the images of {self.look.source} have changed since the fit began; use --overwrite")
+
+    def run(self) -> FitResult:
+        """All parts that remain, then the result."""
+        found = self._search()
+        skeletons = self._finalists(found)
+        trained = self._train(skeletons)
+        return self._finish(found, trained)
+
+    def elapsed(self) -> float:
+        """Seconds of the whole so far."""
+        return self.used + time.monotonic() - self.started
+
+    def _status(self, part: str, left: float, text: str) -> None:
+        """Later parts take the time that earlier ones leave, so no estimate goes beyond the minutes."""
+        self.on_status(Status(part, max(0.0, min(left, 60 * self.plan.minutes - self.elapsed())), text))
+
+    def _search(self) -> Architecture:
+        seconds = self.plan.seconds
+        end = self.record["prepared"] + seconds["search"] + seconds["selection"]
+        later = seconds["training"] + seconds["end"]
+        settings = self.settings | {"target": self._target()}
+
+        def on_status(text: str) -> None:
+            self._status("search", max(0.0, end - self.elapsed()) + later, text)
+
+        return search(self.path / SEARCH, self.data, self.plan, settings, on_status)
+
+    def _target(self) -> int:
+        """The size of all networks: that of the fixed one in the plan's skeleton."""
+        return parameters(space(self.plan.space).fixed(), self._skeleton(), self.look.channels)
+
+    def _skeleton(self) -> Skeleton:
+        return self.plan.skeleton(self.look.classes)
+
+    def _finalists(self, found: Architecture) -> dict[str, tuple[Architecture, Skeleton]]:
+        """What is trained, by name: architectures and the skeletons in which they are equally large."""
+        skeleton, channels, fixed = self._skeleton(), self.look.channels, space(self.plan.space).fixed()
+        ours, theirs = equal_sizes(found, fixed, skeleton, self._target(), channels)
+        finalists = {FOUND: (found, ours), FIXED: (fixed, theirs)}
+        size = parameters(found, ours, channels)
+        for number, cell in enumerate(random_cells(self.plan.space, self.plan.random, self.settings["seed"]), start=1):
+            finalists[f"{RANDOM}{number}"] = (cell, resized(cell, skeleton, size, channels))
+        return finalists
+
+    def _train(self, finalists: dict[str, tuple[Architecture, Skeleton]]) -> dict[str, TrainResult]:
+        before = max((record.seconds_of(self.path / name) for name in finalists), default=0.0)
+        end = self.plan.seconds["end"]
+        left = 0.0 if self.record["trained"] else 60 * self.plan.minutes - self.elapsed() - end
+        clock = Clock(max(0.0, left), before)
+        runs = {name: self._start(name, *what, max(left, 1.0)) for name, what in finalists.items()}
+
+        def on_lap(_share: float, seconds: float, text: str) -> None:
+            self._status("train", seconds + end, f"{len(runs)} networks, {text}")
+
+        trained = train_together(runs, clock, on_lap)
+        self.record["trained"] = True
+        record.write(self.path, self.record)
+        return trained
+
+    def _start(self, name: str, architecture: Architecture, skeleton: Skeleton, seconds: float) -> Any:
+        plan, out = self.plan, self.path / name
+        steps = max(1, len(self.data.train) // plan.batch) * plan.epochs
+        settings = TrainConfig(
+            architecture=as_text(architecture),
+            data=self.settings["data"],
+            data_root=self.settings["data_root"],
+            image=plan.image,
+            depth=skeleton.depth,
+            channels=skeleton.channels,
+            epochs=plan.epochs,
+            batch=plan.batch,
+            weights=Weights(rate=plan.rate, nesterov=True, decay=5e-4),
+            smoothing=0.1,
+            crop=plan.crop,
+            flip=plan.flip,
+            evaluate_epochs=plan.epochs,
+            log_steps=max(1, min(10, steps // 50)),
+            seed=self.settings["seed"],
+            checkpoint_minutes=2.0,
+            checkpoint_rounds=10_000,
+        )
+        return start_training(architecture, self.data, settings, out, resume=folder.is_run(out))
+
+    def _finish(self, found: Architecture, trained: dict[str, TrainResult]) -> FitResult:
+        self._status("compare", self.plan.seconds["end"], "on the test images")
+        assert self.data.test is not None
+        right = {name: right_answers(run.net, self.data.test) for name, run in trained.items()}
+        images = len(self.data.test)
+        scores = {name: sum(answers) for name, answers in right.items()}
+        cells = sorted((name for name in scores if name.startswith(RANDOM)), key=lambda name: scores[name])
+        scores["random"] = round(median(scores[name] for name in cells)) if cells else 0
+        sizes = {name: sum(w.numel() for w in run.net.parameters()) for name, run in trained.items()}
+        sizes["random"] = round(median(sizes[name] for name in cells)) if cells else 0
+        judged = verdict(right[FOUND], right[FIXED])
+        kinds = [FOUND, FIXED, *(["random"] if cells else [])]
+        exported = FIXED if judged.winner == "fixed" else FOUND
+        outcome = FitResult(
+            architecture=found,
+            seconds=0.0,
+            accuracy={name: scores[name] / images for name in kinds},
+            interval={name: wilson(scores[name], images) for name in kinds},
+            parameters={name: sizes[name] for name in kinds},
+            winner=judged.winner,
+            exported=exported,
+            path=self.path,
+            sentence="",
+        )
+        outcome = replace(outcome, sentence=result_sentence(outcome, judged, images, len(cells)))
+        self._export(exported)
+        self.record |= {"p": judged.p, "test_images": images, "trainings": _trainings(trained, scores, sizes, images)}
+        self.record |= {"times": self._times(), "sentence": outcome.sentence}
+        record.write(self.path, self.record)
+        outcome = replace(outcome, seconds=round(self.elapsed(), 2))
+        write_page(outcome, self.record)
+        write_whole(self.path / folder.RESULT, dump_json(to_data(outcome)))
+        return outcome
+
+    def _export(self, name: str) -> None:
+        model = load_model(self.path / name)
+        left = 60 * self.plan.minutes - self.elapsed()
+        onnx = self.plan.onnx and left > 0 and all(find_spec(needed) for needed in ("onnx", "onnxscript"))
+        try:
+            export(model, self.path / folder.MODEL, ["safetensors", *(["onnx"] if onnx else [])], overwrite=True)
+        except Exception as error:  # the weights are what matters; torch's exporter may raise anything
+            if not onnx:
+                raise
+            warnings.warn(f"no ONNX file was written: {error}", UserWarning, stacklevel=2)
+            export(model, self.path / folder.MODEL, ["safetensors"], overwrite=True)
+
+    def _seconds(self) -> dict[str, float]:
+        """Seconds of the parts so far, as their folders say; the trainings run side by side."""
+        names = [FOUND, FIXED, *(path.name for path in self.path.glob(f"{RANDOM}*"))]
+        trained = max(record.seconds_of(self.path / name) for name in names)
+        return {"search": record.seconds_of(self.path / SEARCH), "training": trained}
+
+    def _times(self) -> dict[str, float]:
+        parts = {"prepare": self.record["prepared"], **self._seconds()}
+        return {**parts, "end": round(max(0.0, self.elapsed() - sum(parts.values())), 2)}
+
+    def _load(self, data: ImageData | None) -> ImageData:
+        """The data at the plan's size, without training images that are also test images."""
+        if data is None or data.train.shape[1:] != (self.plan.image, self.plan.image):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the look has shown what is unreadable
+                data = load(self.source, self.settings["data_root"], image=self.plan.image)
+        return without_test_images(data)
+
+    def _require_same_settings(self) -> None:
+        before = self.record["settings"]
+        changed = sorted(name for name, value in self.settings.items() if before.get(name) != value)
+        if changed:
+            raise InputError(
+                f"{self.path} was started with {changed[0]} {before.get(changed[0])!r}; resume with the same settings"
+            )
+
+
+def random_cells(name: str, count: int, seed: int) -> list[Architecture]:
+    """Random architectures without `none`, which the search does not use either: some cells with it pass nothing on.
+
+    >>> cells = random_cells("nas-bench-201", 2, seed=0)
+    >>> cells == random_cells("nas-bench-201", 2, seed=0), any("none" in as_text(cell) for cell in cells)
+    (True, False)
+    """
+    random, cells = Random(seed), []
+    while len(cells) < count:
+        cell = space(name).sample(random)
+        if not any(edge.op == "none" for part in cell.cells.values() for edge in part.edges):
+            cells.append(cell)
+    return cells
+
+
+def to_data(result: FitResult) -> dict[str, Any]:
+    """The result as JSON types: the content of result.json, and what `--json` prints."""
+    return {
+        "architecture": as_text(result.architecture),
+        "seconds": result.seconds,
+        "accuracy": dict(result.accuracy),
+        "interval": {name: list(limits) for name, limits in result.interval.items()},
+        "parameters": dict(result.parameters),
+        "winner": result.winner,
+        "exported": result.exported,
+    }
+
+
+def _trainings(
+    trained: dict[str, TrainResult], scores: dict[str, int], sizes: dict[str, int], images: int
+) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "accuracy": scores[name] / images, "interval": wilson(scores[name], images)}
+        | {"parameters": sizes[name], "epochs": run.rounds[-1]["epoch"] if run.rounds else 0.0}
+        for name, run in trained.items()
+    ]
+
+
+def _name(source: Any) -> str:
+    return source if isinstance(source, str) else "python"
+
+
+def _digest(data: ImageData) -> str:
+    """A digest of all images: a fit resumes only with the data that it began with."""
+    digest = hashlib.sha256()
+    for part in (data.train, data.test):
+        if isinstance(part, Images):
+            digest.update(b"".join(hashes(part)))
+        digest.update(part.labels.numpy().tobytes() if part is not None else b"")
+    return digest.hexdigest()
+
+
+def _tuples(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

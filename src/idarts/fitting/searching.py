@@ -1,0 +1,97 @@
+"""The search of a fit: as the plan says, and with trials of networks that are all equally large."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from idarts.arch import Architecture, parse
+from idarts.data import Augment, Batches, ImageData, Images, Part, split
+from idarts.data.arrays import resize
+from idarts.engine import folder
+from idarts.engine.device import device_named
+from idarts.engine.settings import change
+from idarts.fitting.plan import SEARCH_CHANNELS, Plan
+from idarts.fitting.sizes import resized
+from idarts.searching import Round, RunConfig, Search, Task
+from idarts.searching.prepare import Parts, prepare
+from idarts.searching.run import run_search
+from idarts.spaces import network
+from idarts.spaces.supernet import channels_last
+
+OnText = Callable[[str], None]
+
+
+def search(out: Path, data: ImageData, plan: Plan, settings: Mapping[str, Any], on_text: OnText) -> Architecture:
+    """Search in the folder `out`, or resume there, or read what a finished search found."""
+    if folder.is_finished(out):
+        return parse(folder.read_result(out)["architecture"])
+
+    def on_round(latest: Round, work: Search) -> None:
+        accuracy = "" if latest.valid_accuracy is None else f", validation accuracy {100 * latest.valid_accuracy:.0f} %"
+        on_text(f"round {latest.number} of {work.total}{accuracy}")
+
+    config = search_settings(plan, settings)
+    options: dict[str, Any] = {"on_round": on_round, "on_message": on_text, "resume": folder.is_run(out)}
+    return run_search(lambda: _task(data, plan, config, settings["target"]), config, out, **options).architecture
+
+
+def search_settings(plan: Plan, settings: Mapping[str, Any]) -> RunConfig:
+    """The plan as settings of a search."""
+    trials = plan.candidates > 1
+    return change(
+        RunConfig(),
+        {
+            "space": plan.space,
+            "data": settings["data"],
+            "data_root": settings["data_root"],
+            "image": plan.search_image,
+            "depth": 1,
+            "channels": SEARCH_CHANNELS,
+            "rounds": plan.rounds,
+            "minutes": max(plan.seconds["search"], 1.0) / 60,
+            "batch": plan.search_batch,
+            "seed": settings["seed"],
+            "none": False,
+            "weights.warmup": plan.warmup,
+            "alpha.rate": plan.alpha_rate,
+            "selection.none": False,
+            "selection.rule": "trials" if trials else "argmax",
+            "selection.samples": plan.candidates,
+            "selection.steps": plan.trial_steps,
+            "selection.batches": 16,
+            "checkpoint_minutes": 2.0,
+        },
+    )
+
+
+def _task(data: ImageData, plan: Plan, config: RunConfig, target: int) -> tuple[Task, dict[str, Any]]:
+    """The task: w and α see two parts of the training images; candidates are networks of the final size."""
+    pair = (data.train, data.valid) if data.valid is not None else split(data.train, 0.5, seed=config.seed)
+    train, valid = (_smaller(part, plan.search_image) for part in pair)
+    description = data.describe(search=train, valid=valid)
+    task = prepare(plan.space, Parts(train, valid, len(data.classes), description, augment=False), config)
+    device, in_channels = device_named(config.device), train.shape[0]
+    augment = Augment(crop=min(plan.crop, plan.search_image // 8), flip=plan.flip)
+    streams = {
+        "train": Batches(train, config.batch, seed=2 * config.seed, augment=augment, device=device),
+        "valid": Batches(valid, config.batch, seed=2 * config.seed + 1, device=device),
+    }
+    skeleton = plan.skeleton(len(data.classes))
+
+    def build(architecture: Architecture) -> nn.Module:
+        size = resized(architecture, skeleton, target, in_channels)
+        net = network(architecture, size, in_channels=in_channels).to(device)
+        channels_last(net)
+        return net
+
+    return replace(task, network=build, **streams), description
+
+
+def _smaller(part: Part, side: int) -> Part:
+    if not isinstance(part, Images) or part.shape[1:] == torch.Size((side, side)):
+        return part
+    return replace(part, images=resize(part.images, side))
