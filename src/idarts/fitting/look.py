@@ -48,9 +48,10 @@ class Look:
         folder:pets: 2 classes, 160 images to train on (80 in every class), 40 to test
         images of 200×180 to 640×480 pixels, in colour
         """
-        each = f"{self.fewest:,} in every class" if self.fewest == self.most else f"{self.fewest:,} to {self.most:,}"
-        each = each if self.fewest == self.most else f"{each} in a class"
-        yield f"{self.source}: {self.classes} classes, {self.train:,} images to train on ({each}), {self.test:,} to test"
+        same = self.fewest == self.most
+        each = f"{self.fewest:,} in every class" if same else f"{self.fewest:,} to {self.most:,} in a class"
+        train, test = f"{self.train:,} images to train on ({each})", f"{self.test:,} to test"
+        yield f"{self.source}: {self.classes} classes, {train}, {test}"
         small, large = self.sizes
         size = small if small == large else f"{small} to {large}"
         yield f"images of {size} pixels, {'grey' if self.grey else 'in colour'}"

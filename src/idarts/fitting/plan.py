@@ -90,24 +90,22 @@ class Plan:
 
     def lines(self) -> Iterator[str]:
         """The plan in a few lines for a person."""
-        seconds = self.seconds
-        crop = f"shifted by up to {self.crop} pixels" if self.crop else "not shifted"
+        threads = "one thread" if self.threads == 1 else f"{self.threads} threads"
+        crop = f"shifted by up to {_pixels(self.crop)}" if self.crop else "not shifted"
         flip = "mirrored at random" if self.flip else "not mirrored"
-        trials = f"try {self.candidates} candidates" if self.candidates > 1 else "take what α stands for"
-        yield f"prepare   {_time(seconds['prepare'])}  look at the data, measure this machine ({_threads(self.threads)})"
-        yield (
-            f"search    {_time(seconds['search'])}  {self.space}: {self.rounds} rounds on images of "
-            f"{self.search_image} pixels, batches of {self.search_batch}"
-        )
-        yield f"select    {_time(seconds['selection'])}  {trials}" + (
-            f", {self.trial_steps} steps at first" if self.candidates > 1 else ""
-        )
-        yield (
-            f"train     {_time(seconds['training'])}  the found network, a fixed one and {self.random} random, equally "
-            f"large and long: images of {self.image} pixels, {crop}, {flip}"
-        )
-        yield f"compare   {_time(seconds['end'])}  on the test images; export, page"
-        yield f"in all    {_time(self.total)}"
+        cells = "a random cell" if self.random == 1 else f"{self.random} random cells"
+        tried = f"train {self.candidates} candidates, {self.trial_steps} steps at first, and keep the best"
+        texts = {
+            "prepare": f"look at the data, measure this machine ({threads})",
+            "search": f"{self.rounds} rounds in {self.space}, {_pixels(self.search_image)}, batches of {self.search_batch}",
+            "selection": tried if self.candidates > 1 else "take the largest of α",
+            "training": f"the found network, a fixed one and {cells}, equally large and long; "
+            f"{_pixels(self.image)}, {crop}, {flip}",
+            "end": "compare them on the test images, export, write a page",
+        }
+        for part, text in texts.items():
+            yield f"{part:<10}{_time(self.seconds[part])}  {text}"
+        yield f"{'in all':<10}{_time(self.total)}"
         yield from self.notes
 
 
@@ -261,9 +259,9 @@ def _batch(images: int, most: int, per_epoch: int) -> int:
     return batch
 
 
-def _threads(count: int) -> str:
-    return "one thread" if count == 1 else f"{count} threads"
+def _pixels(count: int) -> str:
+    return "1 pixel" if count == 1 else f"{count} pixels"
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds / 60:6.1f} min" if seconds >= 60 else f"{seconds:8.0f} s"
+    return f"{seconds / 60:6.1f} min" if seconds >= 60 else f"{seconds:6.0f} s  "

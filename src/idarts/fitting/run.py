@@ -225,7 +225,7 @@ class Fit:
             evaluate_epochs=plan.epochs,
             log_steps=max(1, min(10, steps // 50)),
             seed=self.settings["seed"],
-            checkpoint_minutes=2.0,
+            checkpoint_minutes=1.0,
             checkpoint_rounds=10_000,
         )
         return start_training(architecture, self.data, settings, out, resume=folder.is_run(out))

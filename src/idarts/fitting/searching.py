@@ -36,7 +36,7 @@ def search(out: Path, data: ImageData, plan: Plan, settings: Mapping[str, Any], 
 
     config = search_settings(plan, settings)
     options: dict[str, Any] = {"on_round": on_round, "on_message": on_text, "resume": folder.is_run(out)}
-    return run_search(lambda: _task(data, plan, config, settings["target"]), config, out, **options).architecture
+    return run_search(lambda *_: _task(data, plan, config, settings["target"]), config, out, **options).architecture
 
 
 def search_settings(plan: Plan, settings: Mapping[str, Any]) -> RunConfig:
@@ -63,7 +63,7 @@ def search_settings(plan: Plan, settings: Mapping[str, Any]) -> RunConfig:
             "selection.samples": plan.candidates,
             "selection.steps": plan.trial_steps,
             "selection.batches": 16,
-            "checkpoint_minutes": 2.0,
+            "checkpoint_minutes": 1.0,
         },
     )
 

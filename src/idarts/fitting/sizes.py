@@ -13,6 +13,7 @@ TOLERANCE = 0.05  # largest difference of two sizes that count as equal
 MOST = 1024  # channels
 
 
+@cache
 def parameters(architecture: Architecture, skeleton: Skeleton, in_channels: int) -> int:
     """The parameters of an architecture's network.
 
@@ -20,16 +21,12 @@ def parameters(architecture: Architecture, skeleton: Skeleton, in_channels: int)
     >>> parameters(parse("nas-bench-201:0"), Skeleton(depth=1, channels=4, classes=10, image=8), 1)
     5606
     """
-    return _parameters(architecture, skeleton, in_channels)
-
-
-@cache
-def _parameters(architecture: Architecture, skeleton: Skeleton, in_channels: int) -> int:
     with torch.device("meta"):
         net = network(architecture, skeleton, in_channels=in_channels)
     return sum(weights.numel() for weights in net.parameters())
 
 
+@cache
 def multiply_adds(architecture: Architecture, skeleton: Skeleton, in_channels: int) -> int:
     """The multiply-adds of an architecture's network for one image."""
     return count(architecture, skeleton, in_channels=in_channels).multiply_adds["conv+fc"]
@@ -72,7 +69,8 @@ def equal_sizes(
         one = skeleton.changed(channels=channels)
         size = parameters(first, one, in_channels)
         two = resized(second, skeleton, size, in_channels)
-        if abs(parameters(second, two, in_channels) / size - 1) <= TOLERANCE:
+        other = parameters(second, two, in_channels)
+        if max(size, other) <= (1 + TOLERANCE) * min(size, other):
             return one, two
     raise InputError(
         f"no two networks of {first.space} near {target:,.0f} parameters agree in size within {TOLERANCE:.0%}; "
