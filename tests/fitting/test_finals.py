@@ -1,6 +1,7 @@
 """Trainings side by side: equal steps, whatever ends them."""
 
 import math
+from itertools import count
 
 import pytest
 
@@ -29,13 +30,15 @@ def steps(results):
 
 
 def test_time_ends_all_trainings_at_the_same_step_with_a_small_rate(tmp_path, digits):
-    done = train_together(trainings(tmp_path, digits, epochs=1000), Clock(seconds=3.0), lambda *_: None)
-    assert done["small"].rounds[-1]["seconds"] < 1.5 * 3.0
+    ticks = count()  # a clock that ticks whenever it is read: the machine's speed plays no part
+    clock = Clock(seconds=100.0, now=lambda: float(next(ticks)))
+    done = train_together(trainings(tmp_path, digits, epochs=1000), clock, lambda *_: None)
+    assert clock.passed <= 105
     assert len(set(steps(done))) == 1
-    assert steps(done)[0] < 22_000
+    assert 20 < steps(done)[0] < 200
     rates = [entry["rate"] for entry in done["small"].rounds]
     assert rates == sorted(rates, reverse=True)
-    assert rates[-1] < 0.2 * rates[0]
+    assert rates[-1] < 0.02 * rates[0]
     assert all(result.accuracy is not None for result in done.values())
 
 
@@ -47,14 +50,11 @@ def test_without_haste_the_steps_end_the_trainings_on_the_cosine_of_a_plain_trai
 
 
 def test_an_interrupted_group_resumes_at_the_same_step(tmp_path, digits):
-    class Stop(Exception):
-        pass
-
     def stop_after(_share, _left, text):
         if text == "step 6":
-            raise Stop
+            raise KeyboardInterrupt
 
-    with pytest.raises(Stop):
+    with pytest.raises(KeyboardInterrupt):
         train_together(trainings(tmp_path / "a", digits, epochs=1), Clock(600.0), stop_after)
     resumed = train_together(trainings(tmp_path / "a", digits, 1, resume=True), Clock(600.0), lambda *_: None)
     whole = train_together(trainings(tmp_path / "b", digits, epochs=1), Clock(600.0), lambda *_: None)

@@ -26,5 +26,5 @@ def test_images_that_both_get_right_or_wrong_say_nothing():
 
 
 def test_networks_with_other_test_images_cannot_be_compared():
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="longer"):
         verdict([True], [True, False])

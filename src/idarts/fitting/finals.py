@@ -25,15 +25,16 @@ class Clock:
 
     seconds: float  # that are left, from now on
     before: float = 0.0
+    now: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        self.started = time.monotonic()
+        self.started = self.now()
         self.lap = 0.0  # seconds of the longest recent lap
 
     @property
     def passed(self) -> float:
         """Seconds since this process began."""
-        return time.monotonic() - self.started
+        return self.now() - self.started
 
     def share(self) -> float:
         """The share of the time that is used; 1 if another lap would not end in time.
@@ -61,7 +62,7 @@ def train_together(runs: Mapping[str, Running], clock: Clock, on_lap: OnLap) -> 
             stack.callback(running.close)  # in reverse order: each handles signals until it ends
             works[name] = next(running)
         while True:
-            started, share = time.monotonic(), clock.share()
+            started, share = clock.now(), clock.share()
             least, most = (limit(work.step for work in works.values()) for limit in (min, max))
             behind = [name for name, work in works.items() if work.step == least]
             for name in behind:
@@ -71,7 +72,7 @@ def train_together(runs: Mapping[str, Running], clock: Clock, on_lap: OnLap) -> 
                 break
             for name in behind:
                 next(runs[name])
-            clock.lap = max(0.5 * clock.lap, time.monotonic() - started)
+            clock.lap = max(0.5 * clock.lap, clock.now() - started)
             first = next(iter(works.values()))
             on_lap(first.used(), _left(clock, first.step / first.steps), f"step {first.step:,}")
         results = {name: run_to_end(runs[name]) for name in reversed(runs)}

@@ -97,7 +97,8 @@ class Plan:
         tried = f"train {self.candidates} candidates, {self.trial_steps} steps at first, and keep the best"
         texts = {
             "prepare": f"look at the data, measure this machine ({threads})",
-            "search": f"{self.rounds} rounds in {self.space}, {_pixels(self.search_image)}, batches of {self.search_batch}",
+            "search": f"{self.rounds} rounds in {self.space}, "
+            f"{_pixels(self.search_image)}, batches of {self.search_batch}",
             "selection": tried if self.candidates > 1 else "take the largest of α",
             "training": f"the found network, a fixed one and {cells}, equally large and long; "
             f"{_pixels(self.image)}, {crop}, {flip}",
