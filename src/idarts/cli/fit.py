@@ -5,15 +5,17 @@ import shlex
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from idarts.cli.parser import Parser, add_option
+from idarts.cli.parser import Parser, add_option, one_of
 from idarts.data import load_typed
 from idarts.engine.run import Interrupted
 from idarts.errors import InputError
 from idarts.fitting import Look, Plan, Status, fit, plan, to_data
 from idarts.fitting.look import named
+from idarts.fitting.sizes import MEASURES
 from idarts.pages.numbers import duration
 from idarts.pages.template import require_jinja
 
@@ -24,7 +26,9 @@ OPTIONS = ("minutes", "space", "seed", "image", "random", "flip", "data_root")
 def add_arguments(parser: Parser) -> None:
     """The data, the time, where to write, and what a person may know better than the rules."""
     parser.add_argument("data", metavar="DATA", help="a folder of images, digits, cifar10, npz:FILE and so on")
-    parser.add_argument("--minutes", type=_minutes, default=20.0, help="time for everything (default: 20)")
+    parser.add_argument(
+        "--minutes", type=_positive("--minutes"), default=20.0, help="time for everything (default: 20)"
+    )
     parser.add_argument("--out", metavar="FOLDER", help="folder to write (default: runs/fit-DATA-SEED)")
     parser.add_argument("--plan", action="store_true", help="print what would be done and how long it takes, and exit")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
@@ -35,6 +39,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--random", type=_count, help="random cells to train (default: 3, fewer if time is short)")
     parser.add_argument("--flip", type=_truth, metavar="{true,false}", help="mirror images (default: if in colour)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
+    kinds = f"{{{','.join(MEASURES)}}}"
+    parser.add_argument("--cost.kind", dest="cost_kind", metavar=kinds, help="what the found network should cost")
+    parser.add_argument(
+        "--cost.target", dest="cost_target", type=_positive("--cost.target"), help="how much; milliseconds for latency"
+    )
     add_option(parser, "--data-root", dest="data_root", help="folder of a named source's files (default: IDARTS_DATA)")
 
 
@@ -44,6 +53,7 @@ def run(args: Namespace) -> None:
     source = named(args.data)
     load_typed(source)
     options: dict[str, Any] = {name: getattr(args, name) for name in OPTIONS}
+    options["cost"] = _cost(args)
     if args.plan:
         del options["seed"]
         _print_plan(*plan(args.data, **options), sys.stdout)
@@ -113,7 +123,14 @@ def _resumed(out: Path, args: Namespace) -> dict[str, Any]:
         return {}
     before = record.read(out)["settings"]
     defaults = {"minutes": 20.0, "space": "nas-bench-201", "seed": 0}
-    return {name: before[name] for name in OPTIONS if getattr(args, name) == defaults.get(name)}
+    kept = {name: before[name] for name in OPTIONS if getattr(args, name) == defaults.get(name)}
+    return kept if args.cost_kind or args.cost_target else {**kept, "cost": before["cost"]}
+
+
+def _cost(args: Namespace) -> dict[str, Any] | None:
+    if args.cost_kind is None and args.cost_target is None:
+        return None
+    return {"kind": one_of("--cost.kind", MEASURES)(args.cost_kind or ""), "target": args.cost_target}
 
 
 def _again(args: Namespace) -> str:
@@ -121,14 +138,17 @@ def _again(args: Namespace) -> str:
     return shlex.join(["idarts", "fit", args.data, *out, "--resume"])
 
 
-def _minutes(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise InputError(f"--minutes is {text!r}, expected a positive number")
-    return value
+def _positive(option: str) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value < float("inf"):
+            raise InputError(f"{option} is {text!r}, expected a positive number")
+        return value
+
+    return read
 
 
 def _count(text: str) -> int:

@@ -45,7 +45,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
     for heads in range(fewer):
         term = term * (tosses - heads) // (heads + 1)
         total += term
-    return min(1.0, 2 * total / 2**tosses)
+    return min(1.0, 2 * total / (1 << tosses))
 
 
 def verdict(found: Sequence[bool], fixed: Sequence[bool]) -> Verdict:

@@ -38,7 +38,7 @@ def page(result: FitResult, record: Mapping[str, Any]) -> str:
         tiles=list(_tiles(result, record)),
         networks=list(_networks(record)),
         cell=shown(result.architecture),
-        times=[(PARTS[name], duration(seconds)) for name, seconds in record["times"].items()],
+        times=list(_times(record)),
         notes=list(plan["notes"]),
         commands=list(_commands(result.path)),
         plan=[(name.replace("_", " "), str(value)) for name, value in plan.items() if name not in ("seconds", "notes")],
@@ -50,8 +50,20 @@ def _tiles(result: FitResult, record: Mapping[str, Any]) -> Iterator[tuple[str, 
     yield "accuracy of the exported network", percent(result.accuracy[result.exported])
     low, high = result.interval[result.exported]
     yield "95 % interval", f"{percent(low)} to {percent(high)}"
+    if cost := record.get("cost"):
+        yield (
+            f"{cost['kind'].replace('_', '-')} of the found network",
+            f"{cost['reached']:,.4g} of {cost['target']:,.4g}",
+        )
     yield "test images", f"{record['test_images']:,}"
     yield "time", duration(result.seconds)
+
+
+def _times(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    planned = dict(record["plan"]["seconds"])
+    planned["search"] += planned.pop("selection")
+    for name, seconds in record["times"].items():
+        yield PARTS[name], f"{duration(seconds)} (planned: {duration(planned[name])})"
 
 
 def _networks(record: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

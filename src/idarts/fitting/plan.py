@@ -120,6 +120,7 @@ def make_plan(
     image: int | None = None,
     random: int | None = None,
     flip: bool | None = None,
+    size: Rung | None = None,
 ) -> Plan:
     """The plan for data in a time on a machine. `prepared` seconds are used already; the rest overrides a rule.
 
@@ -141,7 +142,7 @@ def make_plan(
     proxy, rounds, search = _search(look, SEARCH * left, speed)
     batch = _batch(look.train, most=128, per_epoch=8)
     costs = _Costs(look, space_name, speed, batch, (1 - SELECTION - SEARCH) * left - end, image)
-    rung, cells, enough = _size(costs, random)
+    rung, cells, enough = _size(costs, random, size)
     trial = rung._replace(image=min(proxy[0], rung.image))
     candidates, steps, selection = _selection(SELECTION * left, costs.step(trial, proxy[1]))
     end += 2 * (2 + cells) * look.test * FORWARD * costs.seconds(rung)
@@ -217,12 +218,13 @@ class _Costs:
         return self.training / self.seconds(rung) >= min(more * needed, self.most()) * (2 + cells)
 
 
-def _size(costs: _Costs, random: int | None) -> tuple[Rung, int, bool]:
+def _size(costs: _Costs, random: int | None, size: Rung | None) -> tuple[Rung, int, bool]:
     """The largest size for which the time is enough; then fewer random cells, then smaller networks."""
     many = RANDOM if random is None else random
     few = 1 if random is None else random
-    options = [(rung, many) for rung in (*LARGER[::-1], BASE)]
-    options += [(BASE, cells) for cells in range(many - 1, few - 1, -1)] + [(rung, few) for rung in SMALLER]
+    large, base, small = (LARGER[::-1], BASE, SMALLER) if size is None else ((), size, ())
+    options = [(rung, many) for rung in (*large, base)]
+    options += [(base, cells) for cells in range(many - 1, few - 1, -1)] + [(rung, few) for rung in small]
     for rung, cells in options:
         if costs.enough(costs.clipped(rung), cells):
             return costs.clipped(rung), cells, True

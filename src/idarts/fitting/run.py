@@ -3,7 +3,7 @@
 import hashlib
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from os import PathLike
@@ -24,12 +24,13 @@ from idarts.fitting.finals import Clock, right_answers, train_together
 from idarts.fitting.judge import verdict, wilson
 from idarts.fitting.look import Look, hashes, look, named, without_test_images
 from idarts.fitting.page import write_page
-from idarts.fitting.plan import Plan, make_plan
+from idarts.fitting.plan import Plan, Rung, make_plan
 from idarts.fitting.record import FIXED, FOUND, RANDOM, SEARCH, FitResult
 from idarts.fitting.searching import search
-from idarts.fitting.sizes import equal_sizes, parameters, resized
+from idarts.fitting.sizes import MEASURES, equal_sizes, parameters, resized
 from idarts.fitting.speed import measure
 from idarts.fitting.words import result_sentence
+from idarts.searching.settings import Cost
 from idarts.spaces import space
 from idarts.training import TrainConfig, TrainResult, Weights, export
 from idarts.training import load as load_model
@@ -58,6 +59,7 @@ def fit(
     random: int | None = None,
     flip: bool | None = None,
     data_root: str | None = None,
+    cost: Mapping[str, Any] | None = None,
     resume: bool = False,
     overwrite: bool = False,
     on_plan: Callable[[Look, Plan], None] | None = None,
@@ -75,6 +77,8 @@ def fit(
         random: how many random cells to train; chosen from the time unless given.
         flip: whether to mirror images at random; unless given, colour images are mirrored.
         data_root: the folder of a named source's files.
+        cost: what the found network should cost, such as `{"kind": "latency", "target": 5}` (milliseconds for an image
+            on this machine); also `parameters` and `multiply_adds`. The width of the networks follows from it.
         resume: continue the fit in the folder, with the minutes that are left.
         overwrite: replace the fit in the folder.
         on_plan: receives the look at the data and the plan, before the search.
@@ -84,7 +88,7 @@ def fit(
     source = named(data)
     path = Path(out) if out is not None else Path("runs", folder.folder_name("fit", _name(source), seed))
     settings = {"space": space, "seed": seed, "minutes": minutes, "image": image, "random": random, "flip": flip}
-    settings |= {"data": _name(source), "data_root": data_root}
+    settings |= {"data": _name(source), "data_root": data_root, "cost": _checked(cost)}
     with record.claim(path, resume, overwrite):
         work = Fit(path, source, settings, started, on_status or (lambda _: None))
         work.prepare(resume, on_plan)
@@ -95,6 +99,7 @@ def plan(data: Any, *, minutes: float = 20.0, **options: Any) -> tuple[Look, Pla
     """The look at the data and the plan of a fit, which takes a few seconds and writes nothing."""
     started = time.monotonic()
     chosen = {"space": "nas-bench-201", "image": None, "random": None, "flip": None, "data_root": None, **options}
+    chosen["cost"] = _checked(options.get("cost"))
     seen, _, made = _planned(named(data), {**chosen, "minutes": minutes}, started)
     return seen, made
 
@@ -106,15 +111,26 @@ def _planned(source: Any, settings: dict[str, Any], started: float) -> tuple[Loo
         raise InputError("give the source of the data, such as (x, y), not loaded data: a fit chooses the image size")
     seen, data = look(source, settings["data_root"])
     speed = measure(name, seen.side, seen.channels, seen.classes)
-    made = make_plan(
-        seen,
-        settings["minutes"],
-        speed,
-        space_name=name,
-        prepared=time.monotonic() - started,
-        **{key: settings[key] for key in ("image", "random", "flip")},
-    )
+    given = {key: settings[key] for key in ("image", "random", "flip")}
+    prepared = time.monotonic() - started
+    made = make_plan(seen, settings["minutes"], speed, space_name=name, prepared=prepared, **given)
+    cost = settings["cost"]
+    if cost is not None:  # the time decides on images and depth, the cost on the width
+        skeleton, fixed = made.skeleton(seen.classes), space(name).fixed()
+        width = resized(fixed, skeleton, cost["target"], seen.channels, MEASURES[cost["kind"]]).channels
+        size, prepared = Rung(made.image, width, made.depth), time.monotonic() - started
+        made = make_plan(seen, settings["minutes"], speed, space_name=name, prepared=prepared, **given, size=size)
     return seen, data, made
+
+
+def _checked(cost: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The kind and target of a cost; None without one."""
+    if cost is None:
+        return None
+    checked = Cost(**cost)
+    if checked.kind == "none" or checked.target is None:
+        raise InputError("a cost needs a kind and a target, such as --cost.kind latency --cost.target 5")
+    return {"kind": checked.kind, "target": checked.target}
 
 
 class Fit:
@@ -167,16 +183,16 @@ class Fit:
         seconds = self.plan.seconds
         end = self.record["prepared"] + seconds["search"] + seconds["selection"]
         later = seconds["training"] + seconds["end"]
-        settings = self.settings | {"target": self._target()}
 
         def on_status(text: str) -> None:
             self._status("search", max(0.0, end - self.elapsed()) + later, text)
 
-        return search(self.path / SEARCH, self.data, self.plan, settings, on_status)
+        return search(self.path / SEARCH, self.data, self.plan, self.settings, self._resize, on_status)
 
-    def _target(self) -> int:
-        """The size of all networks: that of the fixed one in the plan's skeleton."""
-        return parameters(space(self.plan.space).fixed(), self._skeleton(), self.look.channels)
+    def _resize(self, candidate: Architecture) -> Skeleton:
+        """A candidate of the selection is as large as the fixed network in the plan's skeleton."""
+        skeleton, channels = self._skeleton(), self.look.channels
+        return resized(candidate, skeleton, parameters(space(self.plan.space).fixed(), skeleton, channels), channels)
 
     def _skeleton(self) -> Skeleton:
         return self.plan.skeleton(self.look.classes)
@@ -184,7 +200,8 @@ class Fit:
     def _finalists(self, found: Architecture) -> dict[str, tuple[Architecture, Skeleton]]:
         """What is trained, by name: architectures and the skeletons in which they are equally large."""
         skeleton, channels, fixed = self._skeleton(), self.look.channels, space(self.plan.space).fixed()
-        ours, theirs = equal_sizes(found, fixed, skeleton, self._target(), channels)
+        cost = self.settings["cost"] or {"kind": "parameters", "target": parameters(fixed, skeleton, channels)}
+        ours, theirs = equal_sizes(found, fixed, skeleton, cost["target"], channels, MEASURES[cost["kind"]])
         finalists = {FOUND: (found, ours), FIXED: (fixed, theirs)}
         size = parameters(found, ours, channels)
         for number, cell in enumerate(random_cells(self.plan.space, self.plan.random, self.settings["seed"]), start=1):
@@ -257,12 +274,20 @@ class Fit:
         outcome = replace(outcome, sentence=result_sentence(outcome, judged, images, len(cells)))
         self._export(exported)
         self.record |= {"p": judged.p, "test_images": images, "trainings": _trainings(trained, scores, sizes, images)}
-        self.record |= {"times": self._times(), "sentence": outcome.sentence}
+        self.record |= {"times": self._times(), "sentence": outcome.sentence, "cost": self._cost(found)}
         record.write(self.path, self.record)
         outcome = replace(outcome, seconds=round(self.elapsed(), 2))
         write_page(outcome, self.record)
         write_whole(self.path / folder.RESULT, dump_json(to_data(outcome)))
         return outcome
+
+    def _cost(self, found: Architecture) -> dict[str, Any] | None:
+        """What the found network costs, where the settings name a cost."""
+        cost = self.settings["cost"]
+        if cost is None:
+            return None
+        skeleton = self._finalists(found)[FOUND][1]
+        return {**cost, "reached": MEASURES[cost["kind"]](found, skeleton, self.look.channels)}
 
     def _export(self, name: str) -> None:
         model = load_model(self.path / name)
@@ -310,7 +335,7 @@ def random_cells(name: str, count: int, seed: int) -> list[Architecture]:
     >>> cells == random_cells("nas-bench-201", 2, seed=0), any("none" in as_text(cell) for cell in cells)
     (True, False)
     """
-    random, cells = Random(seed), []
+    random, cells = Random(seed), list[Architecture]()
     while len(cells) < count:
         cell = space(name).sample(random)
         if not any(edge.op == "none" for part in cell.cells.values() for edge in part.edges):

@@ -8,14 +8,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from idarts.arch import Architecture, parse
+from idarts.arch import Architecture, Skeleton, parse
 from idarts.data import Augment, Batches, ImageData, Images, Part, split
-from idarts.data.arrays import resize
+from idarts.data.arrays import resize as resize_images
 from idarts.engine import folder
 from idarts.engine.device import device_named
 from idarts.engine.settings import change
 from idarts.fitting.plan import SEARCH_CHANNELS, Plan
-from idarts.fitting.sizes import resized
 from idarts.searching import Round, RunConfig, Search, Task
 from idarts.searching.prepare import Parts, prepare
 from idarts.searching.run import run_search
@@ -23,10 +22,16 @@ from idarts.spaces import network
 from idarts.spaces.supernet import channels_last
 
 OnText = Callable[[str], None]
+Resize = Callable[[Architecture], Skeleton]  # the skeleton in which an architecture is as large as all others
 
 
-def search(out: Path, data: ImageData, plan: Plan, settings: Mapping[str, Any], on_text: OnText) -> Architecture:
-    """Search in the folder `out`, or resume there, or read what a finished search found."""
+def search(
+    out: Path, data: ImageData, plan: Plan, settings: Mapping[str, Any], resize: Resize, on_text: OnText
+) -> Architecture:
+    """Search in the folder `out`, or resume there, or read the architecture of a finished search.
+
+    `resize` says how wide the network of a candidate is.
+    """
     if folder.is_finished(out):
         return parse(folder.read_result(out)["architecture"])
 
@@ -36,7 +41,7 @@ def search(out: Path, data: ImageData, plan: Plan, settings: Mapping[str, Any], 
 
     config = search_settings(plan, settings)
     options: dict[str, Any] = {"on_round": on_round, "on_message": on_text, "resume": folder.is_run(out)}
-    return run_search(lambda *_: _task(data, plan, config, settings["target"]), config, out, **options).architecture
+    return run_search(lambda *_: _task(data, plan, config, resize), config, out, **options).architecture
 
 
 def search_settings(plan: Plan, settings: Mapping[str, Any]) -> RunConfig:
@@ -68,7 +73,7 @@ def search_settings(plan: Plan, settings: Mapping[str, Any]) -> RunConfig:
     )
 
 
-def _task(data: ImageData, plan: Plan, config: RunConfig, target: int) -> tuple[Task, dict[str, Any]]:
+def _task(data: ImageData, plan: Plan, config: RunConfig, resize: Resize) -> tuple[Task, dict[str, Any]]:
     """The task: w and α see two parts of the training images; candidates are networks of the final size."""
     pair = (data.train, data.valid) if data.valid is not None else split(data.train, 0.5, seed=config.seed)
     train, valid = (_smaller(part, plan.search_image) for part in pair)
@@ -76,22 +81,18 @@ def _task(data: ImageData, plan: Plan, config: RunConfig, target: int) -> tuple[
     task = prepare(plan.space, Parts(train, valid, len(data.classes), description, augment=False), config)
     device, in_channels = device_named(config.device), train.shape[0]
     augment = Augment(crop=min(plan.crop, plan.search_image // 8), flip=plan.flip)
-    streams = {
-        "train": Batches(train, config.batch, seed=2 * config.seed, augment=augment, device=device),
-        "valid": Batches(valid, config.batch, seed=2 * config.seed + 1, device=device),
-    }
-    skeleton = plan.skeleton(len(data.classes))
+    inner = Batches(train, config.batch, seed=2 * config.seed, augment=augment, device=device)
+    outer = Batches(valid, config.batch, seed=2 * config.seed + 1, device=device)
 
     def build(architecture: Architecture) -> nn.Module:
-        size = resized(architecture, skeleton, target, in_channels)
-        net = network(architecture, size, in_channels=in_channels).to(device)
+        net = network(architecture, resize(architecture), in_channels=in_channels).to(device)
         channels_last(net)
         return net
 
-    return replace(task, network=build, **streams), description
+    return replace(task, network=build, train=inner, valid=outer), description
 
 
 def _smaller(part: Part, side: int) -> Part:
     if not isinstance(part, Images) or part.shape[1:] == torch.Size((side, side)):
         return part
-    return replace(part, images=resize(part.images, side))
+    return replace(part, images=resize_images(part.images, side))

@@ -1,16 +1,23 @@
 """Networks of equal size: how many channels an architecture needs for a number of parameters."""
 
 import math
+import time
+from collections.abc import Callable
 from functools import cache
+from statistics import median
 
 import torch
 
 from idarts.arch import Architecture, Skeleton
 from idarts.errors import InputError
 from idarts.spaces import count, network
+from idarts.spaces.supernet import channels_last
 
 TOLERANCE = 0.05  # largest difference of two sizes that count as equal
 MOST = 1024  # channels
+PASSES = 15  # of a measurement of time
+
+Measure = Callable[[Architecture, Skeleton, int], float]  # of a network with so many input channels
 
 
 @cache
@@ -32,8 +39,29 @@ def multiply_adds(architecture: Architecture, skeleton: Skeleton, in_channels: i
     return count(architecture, skeleton, in_channels=in_channels).multiply_adds["conv+fc"]
 
 
-def resized(architecture: Architecture, skeleton: Skeleton, target: float, in_channels: int) -> Skeleton:
-    """The skeleton with the number of channels that brings an architecture nearest to a number of parameters.
+@cache
+def milliseconds(architecture: Architecture, skeleton: Skeleton, in_channels: int) -> float:
+    """The time of an architecture's network for one image on this machine: the median of some passes."""
+    net = network(architecture, skeleton, in_channels=in_channels).eval()
+    channels_last(net)
+    image = torch.zeros(1, in_channels, skeleton.image, skeleton.image)
+    times: list[float] = []
+    with torch.inference_mode():
+        while len(times) < 3 + PASSES:
+            started = time.perf_counter()
+            net(image)
+            times.append(time.perf_counter() - started)
+    return 1000 * median(times[3:])
+
+
+# What a network costs, by the names of `idarts search --cost.kind`.
+MEASURES: dict[str, Measure] = {"parameters": parameters, "multiply_adds": multiply_adds, "latency": milliseconds}
+
+
+def resized(
+    architecture: Architecture, skeleton: Skeleton, target: float, in_channels: int, measure: Measure = parameters
+) -> Skeleton:
+    """The skeleton with the number of channels that brings an architecture nearest to a cost, by default parameters.
 
     >>> from idarts.arch import parse
     >>> small = Skeleton(depth=1, channels=16, classes=10, image=16)
@@ -41,22 +69,27 @@ def resized(architecture: Architecture, skeleton: Skeleton, target: float, in_ch
     23
     """
     low, high = 1, 1
-    while high < MOST and parameters(architecture, skeleton.changed(channels=high), in_channels) < target:
+    while high < MOST and measure(architecture, skeleton.changed(channels=high), in_channels) < target:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        small = parameters(architecture, skeleton.changed(channels=middle), in_channels) < target
+        small = measure(architecture, skeleton.changed(channels=middle), in_channels) < target
         low, high = (middle, high) if small else (low, middle)
     return min(
         (skeleton.changed(channels=channels) for channels in (low, high)),
-        key=lambda one: abs(math.log(parameters(architecture, one, in_channels) / target)),
+        key=lambda one: abs(math.log(measure(architecture, one, in_channels) / target)),
     )
 
 
 def equal_sizes(
-    first: Architecture, second: Architecture, skeleton: Skeleton, target: float, in_channels: int
+    first: Architecture,
+    second: Architecture,
+    skeleton: Skeleton,
+    target: float,
+    in_channels: int,
+    measure: Measure = parameters,
 ) -> tuple[Skeleton, Skeleton]:
-    """Skeletons in which two architectures have equal parameters within 5 %, both near the target.
+    """Skeletons in which two architectures have equal parameters within 5 %, and the first is near to the cost.
 
     >>> from idarts.arch import parse
     >>> small = Skeleton(depth=1, channels=16, classes=10, image=16)
@@ -64,7 +97,7 @@ def equal_sizes(
     >>> [pair.channels for pair in equal_sizes(one, two, small, 170_000, 3)]
     [23, 11]
     """
-    middle = resized(first, skeleton, target, in_channels).channels
+    middle = resized(first, skeleton, target, in_channels, measure).channels
     for channels in sorted(range(max(1, middle // 2), 2 * middle + 1), key=lambda channels: abs(channels - middle)):
         one = skeleton.changed(channels=channels)
         size = parameters(first, one, in_channels)
@@ -73,6 +106,6 @@ def equal_sizes(
         if max(size, other) <= (1 + TOLERANCE) * min(size, other):
             return one, two
     raise InputError(
-        f"no two networks of {first.space} near {target:,.0f} parameters agree in size within {TOLERANCE:.0%}; "
-        "give more minutes, which make them larger"
+        f"no two networks of {first.space} near this size agree in parameters within {TOLERANCE:.0%}; "
+        "give more minutes or a larger cost.target, which make them larger"
     )
