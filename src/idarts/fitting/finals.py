@@ -75,7 +75,7 @@ def train_together(runs: Mapping[str, Running], clock: Clock, on_lap: OnLap) -> 
             clock.lap = max(0.5 * clock.lap, clock.now() - started)
             first = next(iter(works.values()))
             on_lap(first.used(), _left(clock, first.step / first.steps), f"step {first.step:,}")
-        results = {name: run_to_end(runs[name]) for name in reversed(runs)}
+        results = {name: run_to_end(runs[name]) for name in reversed(list(runs))}
         return {name: results[name] for name in runs}
 
 
