@@ -57,7 +57,7 @@ def search_settings(plan: Plan, settings: Mapping[str, Any]) -> RunConfig:
             "depth": 1,
             "channels": SEARCH_CHANNELS,
             "rounds": plan.rounds,
-            "minutes": max(plan.seconds["search"], 1.0) / 60,
+            "minutes": max(plan.seconds["search"] + plan.seconds["selection"], 1.0) / 60,
             "batch": plan.search_batch,
             "seed": settings["seed"],
             "none": False,
