@@ -16,7 +16,8 @@ from idarts.engine.folder import read_result, read_rounds
 from idarts.errors import InputError
 from idarts.fitting import fit, plan
 
-MINUTES = 0.4
+BUSY = min(3.0, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))  # as long in CPU time on a busy machine
+MINUTES = round(0.3 * BUSY, 2)
 
 
 def command(*words):
@@ -33,10 +34,10 @@ def fitted(tmp_path_factory):
     while first.poll() is None and not (out / "found" / "metrics.jsonl").exists():
         time.sleep(0.05)
     first.send_signal(signal.SIGTERM)
-    stopped = first.communicate(timeout=120)
+    stopped = first.communicate(timeout=400)
     assert first.returncode == 130, stopped
     second = command("--out", out, "--resume", "--json")
-    resumed = second.communicate(timeout=120)
+    resumed = second.communicate(timeout=400)
     assert second.returncode == 0, resumed
     return out, stopped, resumed
 
@@ -73,8 +74,7 @@ def test_found_and_fixed_are_equally_large_and_all_are_equally_long_trained(fitt
 
 def test_the_time_is_kept_over_both_processes(fitted):
     _, _, (printed, _) = fitted
-    busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # a step cannot be shortened, and two starts take time
-    assert json.loads(printed)["seconds"] <= 1.1 * 60 * MINUTES + 3 * busy
+    assert json.loads(printed)["seconds"] <= 1.1 * 60 * MINUTES + 3 * BUSY  # two starts of so short a fit take time
 
 
 def test_the_folder_has_a_model_and_a_page(fitted):

@@ -39,8 +39,8 @@ def test_a_look_counts_copies_leaks_and_damage(pets):
     assert not seen.grey
     assert len(without_test_images(data).train) == 31
     text = "\n".join(seen.lines())
-    assert "1 of the training images are also test images" in text
-    assert "1 cannot be read" in text
+    assert "because they are also test images: 1" in text
+    assert "because they cannot be read: 1" in text
 
 
 def test_the_kept_images_are_no_test_images(pets):

@@ -4,8 +4,7 @@ from random import Random
 
 import pytest
 
-from idarts.fitting.run import random_cells
-from idarts.fitting.sizes import TOLERANCE, equal_sizes, parameters, resized
+from idarts.fitting.sizes import TOLERANCE, equal_sizes, parameters, random_cells, resized
 from idarts.spaces import Skeleton, network, space
 
 SPACES = [name for name in ("nas-bench-201", "mobile") if name in __import__("idarts.arch").arch.SPACES]

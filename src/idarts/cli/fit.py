@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 import sys
 import time
 from argparse import Namespace
@@ -69,7 +70,7 @@ def run(args: Namespace) -> None:
                 out=args.out,
                 resume=args.resume,
                 overwrite=args.overwrite,
-                on_plan=lambda seen, made: _print_plan(seen, made, sys.stderr),
+                on_plan=progress.plan,
                 on_status=progress,
             )
     except Interrupted:
@@ -98,6 +99,12 @@ class Line:
         if self.live and self.width:
             print(file=sys.stderr)
 
+    def plan(self, seen: Look, made: Plan) -> None:
+        """Print the plan below what is there."""
+        self.__exit__()
+        self.width = 0
+        _print_plan(seen, made, sys.stderr)
+
     def __call__(self, status: Status) -> None:
         now = time.monotonic()
         if now - self.shown < (0.2 if self.live else PAUSE) and status.part == self.part:
@@ -105,6 +112,7 @@ class Line:
         self.shown, self.part = now, status.part
         text = f"{duration(round(status.left))} left  {status.part}: {status.text}"
         if self.live:
+            text = text[: shutil.get_terminal_size().columns - 1]
             print(f"\r{text:<{self.width}}", end="", file=sys.stderr, flush=True)
             self.width = len(text)
         else:

@@ -2,9 +2,10 @@
 
 from idarts.fitting.judge import Verdict, mcnemar, verdict, wilson
 from idarts.fitting.look import Look, look
+from idarts.fitting.outcome import to_data
 from idarts.fitting.plan import Plan, make_plan
 from idarts.fitting.record import FitResult
-from idarts.fitting.run import Status, fit, plan, to_data
+from idarts.fitting.run import Status, fit, plan
 
 __all__ = [
     "FitResult",

@@ -55,13 +55,13 @@ class Look:
         small, large = self.sizes
         size = small if small == large else f"{small} to {large}"
         yield f"images of {size} pixels, {'grey' if self.grey else 'in colour'}"
-        for count, what in (
-            (self.unreadable, "cannot be read and are left out"),
-            (self.shared, "of the training images are also test images and are left out of the training"),
-            (self.copies, "of the training images are copies of others"),
+        for what, count in (
+            ("left out because they cannot be read", self.unreadable),
+            ("left out of the training because they are also test images", self.shared),
+            ("training images that are copies of others", self.copies),
         ):
             if count:
-                yield f"{count:,} {what}"
+                yield f"{what}: {count:,}"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from idarts.arch import Skeleton
 from idarts.errors import InputError
 from idarts.fitting.look import Look
-from idarts.fitting.sizes import multiply_adds
+from idarts.fitting.sizes import multiply_adds, own_depth
 from idarts.fitting.speed import Speed
 from idarts.spaces import space
 
@@ -67,6 +67,7 @@ class Plan:
     onnx: bool
     random: int
     search_image: int
+    search_depth: int
     search_batch: int
     rounds: int
     warmup: int
@@ -134,6 +135,8 @@ def make_plan(
         raise InputError(
             f"{look.source}: the smallest class has {look.fewest} training image; give at least {LEAST_IMAGES} of each"
         )
+    if random is not None and random < 1:
+        raise InputError(f"random is {random}, expected at least one random cell")
     left = 60 * minutes - prepared
     if left <= 0:
         raise InputError(f"{minutes:g} minutes are over before anything began; give more")
@@ -164,6 +167,7 @@ def make_plan(
         onnx=onnx,
         random=cells,
         search_image=min(proxy[0], side),
+        search_depth=own_depth(space_name) or 1,
         search_batch=proxy[1],
         rounds=rounds,
         warmup=rounds,
@@ -195,8 +199,9 @@ class _Costs:
     image: int | None
 
     def clipped(self, rung: Rung) -> Rung:
-        """A rung with images as large as they are stored, at most."""
-        return rung._replace(image=self.image or min(rung.image, self.look.side))
+        """A rung with images as large as they are stored, at most, and the depth of the space if that is fixed."""
+        depth = own_depth(self.space) or rung.depth
+        return rung._replace(image=self.image or min(rung.image, self.look.side), depth=depth)
 
     def step(self, rung: Rung, batch: int) -> float:
         """Seconds of a training step."""
@@ -214,7 +219,7 @@ class _Costs:
     def enough(self, rung: Rung, cells: int) -> bool:
         """Whether every network sees enough images in the time; one that costs four times as much needs twice."""
         needed = min(PASSES * self.look.train, MANY) + FEW
-        more = max(1.0, math.sqrt(self.seconds(rung) / self.seconds(BASE)))
+        more = max(1.0, math.sqrt(self.seconds(rung) / self.seconds(self.clipped(BASE))))
         return self.training / self.seconds(rung) >= min(more * needed, self.most()) * (2 + cells)
 
 

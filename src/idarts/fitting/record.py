@@ -38,7 +38,7 @@ class FitResult:
     winner: Winner
     exported: str
     path: Path
-    sentence: str
+    sentence: str = ""
 
 
 @contextmanager

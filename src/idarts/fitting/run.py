@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from random import Random
-from statistics import median
 from typing import Any
 
 import torch
@@ -20,21 +18,22 @@ from idarts.engine import folder
 from idarts.errors import InputError
 from idarts.files import dump_json, write_whole
 from idarts.fitting import record
-from idarts.fitting.finals import Clock, right_answers, train_together
-from idarts.fitting.judge import verdict, wilson
+from idarts.fitting.finals import Clock, train_together
 from idarts.fitting.look import Look, hashes, look, named, without_test_images
+from idarts.fitting.outcome import compared, to_data
 from idarts.fitting.page import write_page
 from idarts.fitting.plan import Plan, Rung, make_plan
 from idarts.fitting.record import FIXED, FOUND, RANDOM, SEARCH, FitResult
 from idarts.fitting.searching import search
-from idarts.fitting.sizes import MEASURES, equal_sizes, parameters, resized
+from idarts.fitting.sizes import MEASURES, equal_sizes, parameters, random_cells, resized
 from idarts.fitting.speed import measure
-from idarts.fitting.words import result_sentence
 from idarts.searching.settings import Cost
 from idarts.spaces import space
 from idarts.training import TrainConfig, TrainResult, Weights, export
 from idarts.training import load as load_model
 from idarts.training.run import start as start_training
+
+MEASURING = 0.05  # share of the time after which no further measurement starts
 
 OnStatus = Callable[["Status"], None]
 
@@ -83,20 +82,31 @@ def fit(
         overwrite: replace the fit in the folder.
         on_plan: receives the look at the data and the plan, before the search.
         on_status: receives the state of the fit, often.
+
+    >>> fit("digits", space="darts")
+    Traceback (most recent call last):
+    idarts.errors.InputError: the space darts has no 'fixed'; spaces with it: nas-bench-201
     """
     started = time.monotonic()
     source = named(data)
     path = Path(out) if out is not None else Path("runs", folder.folder_name("fit", _name(source), seed))
     settings = {"space": space, "seed": seed, "minutes": minutes, "image": image, "random": random, "flip": flip}
     settings |= {"data": _name(source), "data_root": data_root, "cost": _checked(cost)}
+    _require_fixed(space)
     with record.claim(path, resume, overwrite):
         work = Fit(path, source, settings, started, on_status or (lambda _: None))
+        work.on_status(Status("prepare", 60 * minutes, "look at the data, measure this machine"))
         work.prepare(resume, on_plan)
         return work.run()
 
 
 def plan(data: Any, *, minutes: float = 20.0, **options: Any) -> tuple[Look, Plan]:
-    """The look at the data and the plan of a fit, which takes a few seconds and writes nothing."""
+    """The look at the data and the plan of a fit, which takes a few seconds and writes nothing.
+
+    >>> seen, made = plan("digits", minutes=5)
+    >>> seen.classes, made.image, made.flip
+    (10, 8, False)
+    """
     started = time.monotonic()
     chosen = {"space": "nas-bench-201", "image": None, "random": None, "flip": None, "data_root": None, **options}
     chosen["cost"] = _checked(options.get("cost"))
@@ -106,11 +116,11 @@ def plan(data: Any, *, minutes: float = 20.0, **options: Any) -> tuple[Look, Pla
 
 def _planned(source: Any, settings: dict[str, Any], started: float) -> tuple[Look, ImageData, Plan]:
     name = settings["space"]
-    space(name).fixed()  # a space without one is refused at once
+    _require_fixed(name)
     if isinstance(source, ImageData):
         raise InputError("give the source of the data, such as (x, y), not loaded data: a fit chooses the image size")
     seen, data = look(source, settings["data_root"])
-    speed = measure(name, seen.side, seen.channels, seen.classes)
+    speed = measure(name, seen.side, seen.channels, seen.classes, seconds=MEASURING * 60 * settings["minutes"])
     given = {key: settings[key] for key in ("image", "random", "flip")}
     prepared = time.monotonic() - started
     made = make_plan(seen, settings["minutes"], speed, space_name=name, prepared=prepared, **given)
@@ -121,6 +131,10 @@ def _planned(source: Any, settings: dict[str, Any], started: float) -> tuple[Loo
         size, prepared = Rung(made.image, width, made.depth), time.monotonic() - started
         made = make_plan(seen, settings["minutes"], speed, space_name=name, prepared=prepared, **given, size=size)
     return seen, data, made
+
+
+def _require_fixed(name: str) -> None:
+    space(name).fixed()
 
 
 def _checked(cost: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -249,32 +263,9 @@ class Fit:
 
     def _finish(self, found: Architecture, trained: dict[str, TrainResult]) -> FitResult:
         self._status("compare", self.plan.seconds["end"], "on the test images")
-        assert self.data.test is not None
-        right = {name: right_answers(run.net, self.data.test) for name, run in trained.items()}
-        images = len(self.data.test)
-        scores = {name: sum(answers) for name, answers in right.items()}
-        cells = sorted((name for name in scores if name.startswith(RANDOM)), key=lambda name: scores[name])
-        scores["random"] = round(median(scores[name] for name in cells)) if cells else 0
-        sizes = {name: sum(w.numel() for w in run.net.parameters()) for name, run in trained.items()}
-        sizes["random"] = round(median(sizes[name] for name in cells)) if cells else 0
-        judged = verdict(right[FOUND], right[FIXED])
-        kinds = [FOUND, FIXED, *(["random"] if cells else [])]
-        exported = FIXED if judged.winner == "fixed" else FOUND
-        outcome = FitResult(
-            architecture=found,
-            seconds=0.0,
-            accuracy={name: scores[name] / images for name in kinds},
-            interval={name: wilson(scores[name], images) for name in kinds},
-            parameters={name: sizes[name] for name in kinds},
-            winner=judged.winner,
-            exported=exported,
-            path=self.path,
-            sentence="",
-        )
-        outcome = replace(outcome, sentence=result_sentence(outcome, judged, images, len(cells)))
-        self._export(exported)
-        self.record |= {"p": judged.p, "test_images": images, "trainings": _trainings(trained, scores, sizes, images)}
-        self.record |= {"times": self._times(), "sentence": outcome.sentence, "cost": self._cost(found)}
+        outcome, facts = compared(self.path, found, trained, self.data)
+        self._export(outcome.exported)
+        self.record |= {**facts, "times": self._times(), "sentence": outcome.sentence, "cost": self._cost(found)}
         record.write(self.path, self.record)
         outcome = replace(outcome, seconds=round(self.elapsed(), 2))
         write_page(outcome, self.record)
@@ -326,44 +317,6 @@ class Fit:
             raise InputError(
                 f"{self.path} was started with {changed[0]} {before.get(changed[0])!r}; resume with the same settings"
             )
-
-
-def random_cells(name: str, count: int, seed: int) -> list[Architecture]:
-    """Random architectures without `none`, which the search does not use either: some cells with it pass nothing on.
-
-    >>> cells = random_cells("nas-bench-201", 2, seed=0)
-    >>> cells == random_cells("nas-bench-201", 2, seed=0), any("none" in as_text(cell) for cell in cells)
-    (True, False)
-    """
-    random, cells = Random(seed), list[Architecture]()
-    while len(cells) < count:
-        cell = space(name).sample(random)
-        if not any(edge.op == "none" for part in cell.cells.values() for edge in part.edges):
-            cells.append(cell)
-    return cells
-
-
-def to_data(result: FitResult) -> dict[str, Any]:
-    """The result as JSON types: the content of result.json, and what `--json` prints."""
-    return {
-        "architecture": as_text(result.architecture),
-        "seconds": result.seconds,
-        "accuracy": dict(result.accuracy),
-        "interval": {name: list(limits) for name, limits in result.interval.items()},
-        "parameters": dict(result.parameters),
-        "winner": result.winner,
-        "exported": result.exported,
-    }
-
-
-def _trainings(
-    trained: dict[str, TrainResult], scores: dict[str, int], sizes: dict[str, int], images: int
-) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "accuracy": scores[name] / images, "interval": wilson(scores[name], images)}
-        | {"parameters": sizes[name], "epochs": run.rounds[-1]["epoch"] if run.rounds else 0.0}
-        for name, run in trained.items()
-    ]
 
 
 def _name(source: Any) -> str:

@@ -54,7 +54,7 @@ def search_settings(plan: Plan, settings: Mapping[str, Any]) -> RunConfig:
             "data": settings["data"],
             "data_root": settings["data_root"],
             "image": plan.search_image,
-            "depth": 1,
+            "depth": plan.search_depth,
             "channels": SEARCH_CHANNELS,
             "rounds": plan.rounds,
             "minutes": max(plan.seconds["search"] + plan.seconds["selection"], 1.0) / 60,

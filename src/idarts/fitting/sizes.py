@@ -1,16 +1,17 @@
-"""Networks of equal size: how many channels an architecture needs for a number of parameters."""
+"""The networks that are compared: how wide each must be, and which cells are drawn at random."""
 
 import math
 import time
 from collections.abc import Callable
 from functools import cache
+from random import Random
 from statistics import median
 
 import torch
 
 from idarts.arch import Architecture, Skeleton
 from idarts.errors import InputError
-from idarts.spaces import count, network
+from idarts.spaces import count, network, space
 from idarts.spaces.supernet import channels_last
 
 TOLERANCE = 0.05  # largest difference of two sizes that count as equal
@@ -18,6 +19,16 @@ MOST = 1024  # channels
 PASSES = 15  # of a measurement of time
 
 Measure = Callable[[Architecture, Skeleton, int], float]  # of a network with so many input channels
+
+
+def own_depth(name: str) -> int | None:
+    """The usual depth of a space whose architectures have a depth of their own; None where the skeleton has it.
+
+    >>> own_depth("nas-bench-201") is None
+    True
+    """
+    chosen = space(name)
+    return None if getattr(chosen, "depth_of", None) is None else chosen.skeleton.depth
 
 
 @cache
@@ -109,3 +120,19 @@ def equal_sizes(
         f"no two networks of {first.space} near this size agree in parameters within {TOLERANCE:.0%}; "
         "give more minutes or a larger cost.target, which make them larger"
     )
+
+
+def random_cells(name: str, count: int, seed: int) -> list[Architecture]:
+    """Random architectures without `none`, which the search does not use either: some cells with it pass nothing on.
+
+    >>> from idarts.arch import as_text
+    >>> cells = random_cells("nas-bench-201", 2, seed=0)
+    >>> cells == random_cells("nas-bench-201", 2, seed=0), any("none" in as_text(cell) for cell in cells)
+    (True, False)
+    """
+    random, cells = Random(seed), list[Architecture]()
+    while len(cells) < count:
+        cell = space(name).sample(random)
+        if not any(edge.op == "none" for part in cell.cells.values() for edge in part.edges):
+            cells.append(cell)
+    return cells
