@@ -90,6 +90,15 @@ def test_the_folder_has_a_model_and_a_page(fitted):
     assert (out / "fixed" / "report.html").is_file()
 
 
+def test_the_folder_can_be_evaluated_on_its_own_test_images(fitted, capsys):
+    out, _, (printed, _) = fitted
+    result = json.loads(printed)
+    assert main(["evaluate", str(out), "--json"]) == 0
+    evaluated = json.loads(capsys.readouterr().out)
+    assert evaluated["data"]["images"] == 359
+    assert evaluated["accuracy"] == pytest.approx(result["accuracy"][result["exported"]])
+
+
 def test_a_fit_is_not_overwritten_by_accident(fitted):
     out, _, _ = fitted
     with pytest.raises(InputError, match="already holds a fit"):

@@ -1,6 +1,6 @@
 """From a folder of images to a network in one call: look, plan, search, train, compare, export."""
 
-from idarts.fitting.judge import Verdict, mcnemar, verdict, wilson
+from idarts.fitting.judge import Verdict, mcnemar, verdict
 from idarts.fitting.look import Look, look
 from idarts.fitting.outcome import to_data
 from idarts.fitting.plan import Plan, make_plan
@@ -20,5 +20,4 @@ __all__ = [
     "plan",
     "to_data",
     "verdict",
-    "wilson",
 ]

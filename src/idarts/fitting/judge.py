@@ -1,12 +1,10 @@
-"""Who won: intervals for accuracies, and a paired test of two networks on the same test images."""
+"""Who won: a paired test of two networks on the same test images."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Literal
 
-LEVEL = 0.05  # of the paired test; the intervals have the same confidence, 95 %
+LEVEL = 0.05  # of the paired test
 Winner = Literal["found", "fixed", "undecided"]
 
 
@@ -18,20 +16,6 @@ class Verdict:
     p: float
     only_found: int
     only_fixed: int
-
-
-def wilson(right: int, images: int) -> tuple[float, float]:
-    """Wilson's score interval for the share of right answers; it is sensible also for few images and at 0 and 1.
-
-    >>> low, high = wilson(8, 10)
-    >>> round(low, 4), round(high, 4)
-    (0.4902, 0.9433)
-    """
-    z = NormalDist().inv_cdf(1 - LEVEL / 2)
-    share, scale = right / images, 1 + z * z / images
-    centre = (share + z * z / (2 * images)) / scale
-    half = z / scale * math.sqrt(share * (1 - share) / images + z * z / (4 * images * images))
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def mcnemar(only_first: int, only_second: int) -> float:

@@ -7,8 +7,9 @@ from typing import Any
 
 from idarts.arch import Architecture, as_text
 from idarts.data import ImageData
+from idarts.engine.intervals import wilson
 from idarts.fitting.finals import right_answers
-from idarts.fitting.judge import Verdict, verdict, wilson
+from idarts.fitting.judge import Verdict, verdict
 from idarts.fitting.record import FIXED, FOUND, RANDOM, FitResult
 from idarts.training import TrainResult
 

@@ -10,8 +10,10 @@ from idarts.errors import InputError
 from idarts.fitting.look import Look
 from idarts.fitting.sizes import multiply_adds, own_depth
 from idarts.fitting.speed import Speed
+from idarts.searching import RunConfig
 from idarts.spaces import space
 
+SPACE = RunConfig().space  # unless another one is given
 LEAST_IMAGES = 2  # of every class in the training images: one for w, one for α
 
 # Shares of the time. Trainings get what the other parts leave.
@@ -116,7 +118,7 @@ def make_plan(
     minutes: float,
     speed: Speed,
     *,
-    space_name: str = "nas-bench-201",
+    space_name: str = SPACE,
     prepared: float = 0.0,
     image: int | None = None,
     random: int | None = None,

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from idarts.arch import Architecture, Skeleton, as_text
-from idarts.data import ImageData, Images, load
+from idarts.data import ImageData, Images, absolute, load
 from idarts.engine import folder
 from idarts.errors import InputError
 from idarts.files import dump_json, write_whole
@@ -22,7 +22,7 @@ from idarts.fitting.finals import Clock, train_together
 from idarts.fitting.look import Look, hashes, look, named, without_test_images
 from idarts.fitting.outcome import compared, to_data
 from idarts.fitting.page import write_page
-from idarts.fitting.plan import Plan, Rung, make_plan
+from idarts.fitting.plan import SPACE, Plan, Rung, make_plan
 from idarts.fitting.record import FIXED, FOUND, RANDOM, SEARCH, FitResult
 from idarts.fitting.searching import search
 from idarts.fitting.sizes import MEASURES, equal_sizes, parameters, random_cells, resized
@@ -52,7 +52,7 @@ def fit(
     *,
     minutes: float = 20.0,
     out: "str | PathLike[str] | None" = None,
-    space: str = "nas-bench-201",
+    space: str = SPACE,
     seed: int = 0,
     image: int | None = None,
     random: int | None = None,
@@ -85,11 +85,15 @@ def fit(
 
     >>> fit("digits", space="darts")
     Traceback (most recent call last):
-    idarts.errors.InputError: the space darts has no 'fixed'; spaces with it: nas-bench-201
+    idarts.errors.InputError: the space darts has no 'fixed'; spaces with it: mobile, nas-bench-201
     """
     started = time.monotonic()
     source = named(data)
-    path = Path(out) if out is not None else Path("runs", folder.folder_name("fit", _name(source), seed))
+    path = (
+        Path(out)
+        if out is not None
+        else Path("runs", folder.folder_name("fit", source if isinstance(source, str) else "python", seed))
+    )
     settings = {"space": space, "seed": seed, "minutes": minutes, "image": image, "random": random, "flip": flip}
     settings |= {"data": _name(source), "data_root": data_root, "cost": _checked(cost)}
     _require_fixed(space)
@@ -108,7 +112,7 @@ def plan(data: Any, *, minutes: float = 20.0, **options: Any) -> tuple[Look, Pla
     (10, 8, False)
     """
     started = time.monotonic()
-    chosen = {"space": "nas-bench-201", "image": None, "random": None, "flip": None, "data_root": None, **options}
+    chosen = {"space": SPACE, "image": None, "random": None, "flip": None, "data_root": None, **options}
     chosen["cost"] = _checked(options.get("cost"))
     seen, _, made = _planned(named(data), {**chosen, "minutes": minutes}, started)
     return seen, made
@@ -320,7 +324,7 @@ class Fit:
 
 
 def _name(source: Any) -> str:
-    return source if isinstance(source, str) else "python"
+    return absolute(source) if isinstance(source, str) else "python"
 
 
 def _digest(data: ImageData) -> str:

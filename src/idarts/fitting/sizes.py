@@ -28,7 +28,7 @@ def own_depth(name: str) -> int | None:
     True
     """
     chosen = space(name)
-    return None if getattr(chosen, "depth_of", None) is None else chosen.skeleton.depth
+    return None if chosen.depth_of is None else chosen.skeleton.depth
 
 
 @cache
