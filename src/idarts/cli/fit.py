@@ -16,6 +16,7 @@ from idarts.engine.run import Interrupted
 from idarts.errors import InputError
 from idarts.fitting import Look, Plan, Status, fit, plan, to_data
 from idarts.fitting.look import named
+from idarts.fitting.plan import SPACE
 from idarts.fitting.sizes import MEASURES
 from idarts.pages.numbers import duration
 from idarts.pages.template import require_jinja
@@ -35,7 +36,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.add_argument("--resume", action="store_true", help="continue the fit in the folder, in the minutes left")
     parser.add_argument("--overwrite", action="store_true", help="replace the fit in the folder")
-    parser.add_argument("--space", default="nas-bench-201", help="search space (default: nas-bench-201)")
+    parser.add_argument("--space", default=SPACE, help=f"search space (default: {SPACE})")
     parser.add_argument("--image", type=_count, help="side to which images are resized (default: by data and time)")
     parser.add_argument("--random", type=_count, help="random cells to train (default: 3, fewer if time is short)")
     parser.add_argument("--flip", type=_truth, metavar="{true,false}", help="mirror images (default: if in colour)")
@@ -130,7 +131,7 @@ def _resumed(out: Path, args: Namespace) -> dict[str, Any]:
     if not (out / record.FIT).is_file():
         return {}
     before = record.read(out)["settings"]
-    defaults = {"minutes": 20.0, "space": "nas-bench-201", "seed": 0}
+    defaults = {"minutes": 20.0, "space": SPACE, "seed": 0}
     kept = {name: before[name] for name in OPTIONS if getattr(args, name) == defaults.get(name)}
     return kept if args.cost_kind or args.cost_target else {**kept, "cost": before["cost"]}
 

@@ -19,21 +19,18 @@ from idarts.errors import InputError
 from idarts.files import dump_json, write_whole
 from idarts.fitting import record
 from idarts.fitting.finals import Clock, train_together
-from idarts.fitting.look import Look, hashes, look, named, without_test_images
+from idarts.fitting.look import Look, hashes, named, without_test_images
 from idarts.fitting.outcome import compared, to_data
 from idarts.fitting.page import write_page
-from idarts.fitting.plan import SPACE, Plan, Rung, make_plan
+from idarts.fitting.plan import SPACE, Plan
+from idarts.fitting.planning import checked_cost, planned, require_fixed
 from idarts.fitting.record import FIXED, FOUND, RANDOM, SEARCH, FitResult
 from idarts.fitting.searching import search
 from idarts.fitting.sizes import MEASURES, equal_sizes, parameters, random_cells, resized
-from idarts.fitting.speed import measure
-from idarts.searching.settings import Cost
 from idarts.spaces import space
 from idarts.training import TrainConfig, TrainResult, Weights, export
 from idarts.training import load as load_model
 from idarts.training.run import start as start_training
-
-MEASURING = 0.05  # share of the time after which no further measurement starts
 
 OnStatus = Callable[["Status"], None]
 
@@ -89,66 +86,16 @@ def fit(
     """
     started = time.monotonic()
     source = named(data)
-    path = (
-        Path(out)
-        if out is not None
-        else Path("runs", folder.folder_name("fit", source if isinstance(source, str) else "python", seed))
-    )
+    name = source if isinstance(source, str) else "python"
+    path = Path(out) if out is not None else Path("runs", folder.folder_name("fit", name, seed))
     settings = {"space": space, "seed": seed, "minutes": minutes, "image": image, "random": random, "flip": flip}
-    settings |= {"data": _name(source), "data_root": data_root, "cost": _checked(cost)}
-    _require_fixed(space)
+    settings |= {"data": _name(source), "data_root": data_root, "cost": checked_cost(cost)}
+    require_fixed(space)
     with record.claim(path, resume, overwrite):
         work = Fit(path, source, settings, started, on_status or (lambda _: None))
         work.on_status(Status("prepare", 60 * minutes, "look at the data, measure this machine"))
         work.prepare(resume, on_plan)
         return work.run()
-
-
-def plan(data: Any, *, minutes: float = 20.0, **options: Any) -> tuple[Look, Plan]:
-    """The look at the data and the plan of a fit, which takes a few seconds and writes nothing.
-
-    >>> seen, made = plan("digits", minutes=5)
-    >>> seen.classes, made.image, made.flip
-    (10, 8, False)
-    """
-    started = time.monotonic()
-    chosen = {"space": SPACE, "image": None, "random": None, "flip": None, "data_root": None, **options}
-    chosen["cost"] = _checked(options.get("cost"))
-    seen, _, made = _planned(named(data), {**chosen, "minutes": minutes}, started)
-    return seen, made
-
-
-def _planned(source: Any, settings: dict[str, Any], started: float) -> tuple[Look, ImageData, Plan]:
-    name = settings["space"]
-    _require_fixed(name)
-    if isinstance(source, ImageData):
-        raise InputError("give the source of the data, such as (x, y), not loaded data: a fit chooses the image size")
-    seen, data = look(source, settings["data_root"])
-    speed = measure(name, seen.side, seen.channels, seen.classes, seconds=MEASURING * 60 * settings["minutes"])
-    given = {key: settings[key] for key in ("image", "random", "flip")}
-    prepared = time.monotonic() - started
-    made = make_plan(seen, settings["minutes"], speed, space_name=name, prepared=prepared, **given)
-    cost = settings["cost"]
-    if cost is not None:  # the time decides on images and depth, the cost on the width
-        skeleton, fixed = made.skeleton(seen.classes), space(name).fixed()
-        width = resized(fixed, skeleton, cost["target"], seen.channels, MEASURES[cost["kind"]]).channels
-        size, prepared = Rung(made.image, width, made.depth), time.monotonic() - started
-        made = make_plan(seen, settings["minutes"], speed, space_name=name, prepared=prepared, **given, size=size)
-    return seen, data, made
-
-
-def _require_fixed(name: str) -> None:
-    space(name).fixed()
-
-
-def _checked(cost: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The kind and target of a cost; None without one."""
-    if cost is None:
-        return None
-    checked = Cost(**cost)
-    if checked.kind == "none" or checked.target is None:
-        raise InputError("a cost needs a kind and a target, such as --cost.kind latency --cost.target 5")
-    return {"kind": checked.kind, "target": checked.target}
 
 
 class Fit:
@@ -168,7 +115,7 @@ class Fit:
             self.used = self.record["prepared"] + sum(self._seconds().values())
             data = None
         else:
-            self.look, data, self.plan = _planned(self.source, self.settings, self.started)
+            self.look, data, self.plan = planned(self.source, self.settings, self.started)
         torch.set_num_threads(self.plan.threads)
         if on_plan:
             on_plan(self.look, self.plan)
