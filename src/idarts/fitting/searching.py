@@ -62,7 +62,7 @@ def search_settings(plan: Plan, settings: Mapping[str, Any]) -> RunConfig:
             "seed": settings["seed"],
             "none": False,
             "weights.warmup": plan.warmup,
-            "alpha.rate": plan.alpha_rate,
+            "alpha.rate": "auto",  # it follows the rounds that the time really allows; the plan has the forecast
             "selection.none": False,
             "selection.rule": "trials" if trials else "argmax",
             "selection.samples": plan.candidates,
