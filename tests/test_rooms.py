@@ -10,7 +10,7 @@ import idarts
 
 ROOT = Path(idarts.__file__).parent
 ORDER = ("errors", "registry", "files", "pickles", "layers", "hypergrad", "arch", "spaces", "data", "tables", "engine")
-ORDER += ("searching", "training", "pages", "experiments", "cli")
+ORDER += ("searching", "training", "pages", "fitting", "experiments", "cli")
 
 
 def imports(source: str, module: str) -> Iterator[tuple[int, str, str | None]]:

@@ -12,6 +12,7 @@ from idarts._version import __version__
 from idarts.errors import IdartsError, InputError, NotDifferentiableError, NotFiniteError
 
 if TYPE_CHECKING:
+    from idarts.fitting import fit
     from idarts.hypergrad import hypergradient
     from idarts.searching import search
     from idarts.spaces import Choice, derive, space
@@ -27,6 +28,7 @@ __all__ = [
     "derive",
     "evaluate",
     "export",
+    "fit",
     "hypergradient",
     "load",
     "predict",
@@ -37,6 +39,7 @@ __all__ = [
 
 # Imported on first use, because these need torch: `idarts --help` and `idarts arch list` do not.
 _LAZY = {
+    "fit": "idarts.fitting",
     "hypergradient": "idarts.hypergrad",
     "search": "idarts.searching",
     "Choice": "idarts.spaces",

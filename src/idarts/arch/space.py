@@ -105,6 +105,8 @@ class Space:
     """a random architecture"""
     mutate: Callable[["Architecture", Random], "Architecture"] = Absent()
     """the architecture with one decision changed"""
+    fixed: Callable[[], "Architecture"] = Absent()
+    """a well-known block, made by hand, which `idarts fit` compares its network with"""
 
     supernet: Callable[..., Any] = Absent()
     """builds a `Supernet` from (skeleton, in_channels=…, relaxation=…)"""

@@ -19,6 +19,7 @@ from idarts.errors import InputError
 PIPE = 141  # 128 and the number of the signal SIGPIPE, as in a shell
 # command → (module, one line of help). A module is imported only when its command is called: `--help` stays quick.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "fit": ("idarts.cli.fit", "From a folder of images to a network: search, train, compare, export."),
     "search": ("idarts.cli.search", "Search an architecture, or resume a search."),
     "methods": ("idarts.cli.methods", "List the search methods and the axes that make them."),
     "train": ("idarts.cli.train", "Train an architecture from scratch, or resume a training."),

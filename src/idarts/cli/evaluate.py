@@ -16,6 +16,7 @@ from idarts.engine.device import device_named
 from idarts.engine.folder import EVALUATION, EVALUATION_PAGE, is_run, read_config
 from idarts.errors import InputError
 from idarts.files import write_whole
+from idarts.fitting import record
 from idarts.pages.evaluation import about_split, page
 from idarts.pages.numbers import MISSING, interval, number, percent
 from idarts.training import data_for, find_model, load
@@ -68,9 +69,12 @@ def run(args: Namespace) -> None:
 def _own_data(net: nn.Module, args: Namespace) -> ImageData:
     """The data that the run was trained on. Its settings are next to the model folder."""
     model = find_model(args.run)
-    if not is_run(model.parent):
+    if (model.parent / record.FIT).is_file():
+        config = record.read(model.parent)["settings"]
+    elif is_run(model.parent):
+        config = read_config(model.parent)
+    else:
         raise InputError(f"{args.run} does not say where its data is; give --data, such as folder:PATH")
-    config = read_config(model.parent)
     source = config.get("data")
     if source in NOT_BY_NAME or not isinstance(source, str):
         raise InputError(f"{args.run} was trained on data from Python; give --data, such as folder:PATH")

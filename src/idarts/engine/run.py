@@ -4,12 +4,12 @@ import json
 import signal
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
+from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
 from idarts.engine import checkpoint, folder
 from idarts.engine.ranks import any_of, on_first, process_group, rank, restarted, wait_for_all, world
@@ -75,6 +75,34 @@ def run_job(prepare: Callable[[], Job], settings: Any, path: Path, **options: Un
     `settings` is a dataclass with at least `checkpoint_rounds`, `checkpoint_minutes` and `log`.
     On SIGINT or SIGTERM the run finishes its round, writes a checkpoint and raises `Interrupted`.
     """
+    return run_to_end(start_job(prepare, settings, path, **options))
+
+
+Result = TypeVar("Result")
+
+
+def run_to_end(running: Generator[Any, None, Result]) -> Result:
+    """The value of a generator; what it yields on the way is left out.
+
+    >>> run_to_end((lambda: (yield))())
+    """
+    while True:
+        try:
+            next(running)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+
+
+def start_job(
+    prepare: Callable[[], Job], settings: Any, path: Path, **options: Unpack[Options]
+) -> Generator[Work, None, list[Entry]]:
+    """As `run_job`, but one step at a time, so that several jobs can take turns.
+
+    It yields the work once before the first round, and then after every round; its value is the log. `close()` stops
+    the job between two rounds, with a checkpoint. Jobs that take turns must end in the reverse order of their start,
+    because each of them handles signals until it ends.
+    """
     on_message = options.get("on_message")
     with (
         process_group(),
@@ -89,7 +117,7 @@ def run_job(prepare: Callable[[], Job], settings: Any, path: Path, **options: Un
         else:
             on_first(lambda: folder.start(path, {**asdict(settings), **job.facts}, job.files))
         job.work.on_message = _between_rounds(job, path, stop, on_message)
-        _run_rounds(job, settings, path, stop, options.get("on_round"))
+        yield from _run_rounds(job, settings, path, stop, options.get("on_round"))
         return _finish(job, path)
 
 
@@ -153,10 +181,13 @@ def _between_rounds(job: Job, path: Path, stop: _Stop, on_message: OnMessage | N
     return send
 
 
-def _run_rounds(job: Job, settings: Any, path: Path, stop: _Stop, on_round: OnRound | None) -> None:
-    """Run the rounds that remain, log each, and write checkpoints."""
+def _run_rounds(
+    job: Job, settings: Any, path: Path, stop: _Stop, on_round: OnRound | None
+) -> Generator[Work, None, None]:
+    """Run the rounds that remain, log each, and write checkpoints. It yields between rounds."""
     saved = time.monotonic()
     with _logging(job, settings.log, path) if rank() == 0 else nullcontext() as log, _naming_checkpoint(job, path):
+        yield from _saved_on_close(job, path)
         for record in job.work.rounds():
             if log:
                 log(record)
@@ -169,8 +200,19 @@ def _run_rounds(job: Job, settings: Any, path: Path, stop: _Stop, on_round: OnRo
                 saved = time.monotonic()
             if stopping:
                 raise Interrupted(record.number)
+            yield from _saved_on_close(job, path)
         if job.work.healthy:  # a kill while the result is computed loses no round
             _save_checkpoint(job, path)
+
+
+def _saved_on_close(job: Job, path: Path) -> Generator[Work, None, None]:
+    """Yield the work; a job that is closed here writes a checkpoint first."""
+    try:
+        yield job.work
+    except GeneratorExit:
+        if job.work.healthy:
+            _save_checkpoint(job, path)
+        raise
 
 
 @contextmanager

@@ -78,6 +78,7 @@ class Training:
         self.steps = settings.epochs * self.per_epoch
         self.total = settings.epochs * math.ceil(self.per_epoch / settings.log_steps)  # rounds
         self.number, self.step = 0, 0
+        self.share = 0.0  # of the time that is used, where a caller keeps the time: schedules follow it if it leads
         self.on_message: OnMessage = lambda _: None
         self.bad = torch.zeros((), dtype=torch.int64, device=train.device)  # steps in a row that were skipped
         self.healthy = True
@@ -94,8 +95,8 @@ class Training:
         return self.step / self.per_epoch
 
     def used(self) -> float:
-        """The share of the training that is done."""
-        return self.step / self.steps
+        """The share of the training that is done, by steps or by the caller's clock, whichever is further."""
+        return max(self.step / self.steps, self.share)
 
     def rate(self) -> float:
         """The learning rate of the next step."""
@@ -108,11 +109,12 @@ class Training:
 
     def _now(self) -> float:
         """The epoch of the schedules, which change with every step, or with every epoch."""
-        return math.floor(self.epoch) if self.settings.weights.by == "epoch" else self.epoch
+        epoch = max(self.epoch, self.share * self.settings.epochs)
+        return math.floor(epoch) if self.settings.weights.by == "epoch" else epoch
 
     def rounds(self) -> Iterator[Round]:
         """The rounds that remain, one at a time. The end of an epoch also ends a round."""
-        while self.step < self.steps:
+        while self.used() < 1:
             yield self._round()
 
     def _round(self) -> Round:

@@ -2,7 +2,7 @@
 
 import platform
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -18,7 +18,7 @@ from idarts.engine.folder import MODEL, SPLIT, folder_name
 from idarts.engine.intervals import wilson
 from idarts.engine.paths import with_absolute_paths
 from idarts.engine.ranks import on_first, rank, restarted
-from idarts.engine.run import Job, OnMessage, Options, run_job
+from idarts.engine.run import Job, OnMessage, Options, Work, run_to_end, start_job
 from idarts.engine.settings import resolve
 from idarts.errors import InputError
 from idarts.training.card import card_for
@@ -87,7 +87,7 @@ def train(
     config = resolve(TrainConfig(), [{**settings, **named}], PRESETS)
     path = Path(out) if out is not None else Path("runs", run_name(what, config))
     options = Options(resume=resume, overwrite=overwrite, on_round=on_round or watch, on_message=on_message)
-    return _train(what, data, config, path, options, _searched(what))
+    return run_to_end(start(what, data, config, path, _searched(what), **options))
 
 
 def run(settings: TrainConfig, out: Path, **options: Unpack[Options]) -> TrainResult:
@@ -98,7 +98,7 @@ def run(settings: TrainConfig, out: Path, **options: Unpack[Options]) -> TrainRe
         raise InputError("no data to train on; give --data, such as digits, cifar10 or folder:PATH")
     what, before = parse(settings.architecture), _searched(settings.architecture)
     settings = replace(settings, architecture=as_text(what))  # the content of a file or folder may change
-    return _train(what, settings.data, settings, out, options, before)
+    return run_to_end(start(what, settings.data, settings, out, before, **options))
 
 
 def run_name(what: Any, settings: TrainConfig) -> str:
@@ -125,10 +125,13 @@ def _searched(what: Any) -> Split | None:
     return read_split(Path(what) / SPLIT) if isinstance(what, str | PathLike) else None
 
 
-def _train(
-    what: Any, source: Any, settings: TrainConfig, path: Path, options: Options, before: Split | None
-) -> TrainResult:
-    """Run the training as a job. Data are loaded and the network is built when the folder is locked."""
+def start(
+    what: Any, source: Any, settings: TrainConfig, path: Path, before: Split | None = None, **options: Unpack[Options]
+) -> Generator[Work, None, TrainResult]:
+    """A training as a job that can take turns with others: see `idarts.engine.run.start_job`.
+
+    Data are loaded and the network is built when the folder is locked. `before` are the images of a search before it.
+    """
     settings, _ = with_absolute_paths(settings, path, options.get("resume", False))
     done: list[tuple[nn.Module, float | None]] = []
 
@@ -152,7 +155,7 @@ def _train(
         files = {} if split is None else {SPLIT: split.to_bytes()}
         return Job(work, asdict, result, kind="train", files=files)
 
-    log = run_job(prepare, settings, path, **options)
+    log = yield from start_job(prepare, settings, path, **options)
     return TrainResult(*done[0], log, path)
 
 
@@ -175,7 +178,7 @@ def _test(work: Training, data: ImageData, log: list[dict[str, Any]]) -> dict[st
     if data.test is None:
         return {}
     last = log[-1] if log else {}
-    if not work.settings.valid and data.valid is None and "valid_accuracy" in last:
+    if not work.settings.valid and data.valid is None and last.get("valid_accuracy") is not None:
         loss, accuracy = last["valid_loss"], last["valid_accuracy"]
     else:
         loss, accuracy = loss_and_accuracy(work.result, one_pass(data.test, work.settings, work.train.device))

@@ -37,6 +37,7 @@ SPACES.add(
         size=SIZE,
         sample=chain.sample,
         mutate=chain.mutate,
+        fixed=lambda: from_blocks([["k3e6"] * DEPTH] * chain.STAGES),  # MobileNetV2's block throughout
         supernet=lazy(f"{__name__}.supernet:MobileSupernet"),
         network=lazy(f"{__name__}.network:MobileNetwork"),
         skeletons={

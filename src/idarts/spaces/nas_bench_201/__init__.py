@@ -22,6 +22,9 @@ from idarts.spaces.nas_bench_201.cells import (
 
 __all__ = ["EDGES", "OPS", "SIZE", "SPACE", "from_index", "from_ops", "from_string", "to_index", "to_ops", "to_string"]
 
+# The block of ResNet: two convolutions and a shortcut.
+RESIDUAL = "|nor_conv_3x3~0|+|none~0|nor_conv_3x3~1|+|skip_connect~0|none~1|skip_connect~2|"
+
 SPACES.add(
     SPACE,
     Space(
@@ -35,6 +38,7 @@ SPACES.add(
         size=SIZE,
         sample=cells.sample,
         mutate=cells.mutate,
+        fixed=lambda: from_string(RESIDUAL),
         supernet=lazy(f"{__name__}.supernet:NasBench201Supernet"),
         network=lazy(f"{__name__}.network:NasBench201Network"),
         skeletons={

@@ -1,0 +1,138 @@
+"""A whole fit, stopped and resumed, as a person runs it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from idarts import load
+from idarts.arch import parse
+from idarts.cli import main
+from idarts.engine.folder import read_result, read_rounds
+from idarts.errors import InputError
+from idarts.fitting import fit, plan
+
+BUSY = min(3.0, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))  # as long in CPU time on a busy machine
+MINUTES = round(0.3 * BUSY, 2)
+
+
+def command(*words):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    words = [sys.executable, "-m", "idarts", "fit", "digits", *map(str, words)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """A fit that a signal stops during its trainings, then resumed: its folder and what the two processes printed."""
+    out = tmp_path_factory.mktemp("fit") / "mine"
+    first = command("--minutes", MINUTES, "--out", out)
+    while first.poll() is None and not (out / "found" / "metrics.jsonl").exists():
+        time.sleep(0.05)
+    first.send_signal(signal.SIGTERM)
+    stopped = first.communicate(timeout=400)
+    assert first.returncode == 130, stopped
+    second = command("--out", out, "--resume", "--json")
+    resumed = second.communicate(timeout=400)
+    assert second.returncode == 0, resumed
+    return out, stopped, resumed
+
+
+def test_a_stopped_fit_says_how_to_continue(fitted):
+    out, (_, errors), _ = fitted
+    assert f"idarts fit digits --out {out} --resume" in errors
+    assert "left  search: " in errors
+
+
+def test_the_result_has_the_promised_form(fitted):
+    out, _, (printed, _) = fitted
+    result = json.loads(printed)
+    assert result == json.loads((out / "result.json").read_text())
+    assert list(result) == ["architecture", "seconds", "accuracy", "interval", "parameters", "winner", "exported"]
+    for name in ("accuracy", "interval", "parameters"):
+        assert list(result[name]) == ["found", "fixed", "random"]
+    for name, (low, high) in result["interval"].items():
+        assert 0 <= low <= result["accuracy"][name] <= high <= 1
+    assert result["winner"] in ("found", "fixed", "undecided")
+    assert result["exported"] == ("fixed" if result["winner"] == "fixed" else "found")
+    assert parse(result["architecture"]).space == "nas-bench-201"
+
+
+def test_found_and_fixed_are_equally_large_and_all_are_equally_long_trained(fitted):
+    out, _, (printed, _) = fitted
+    sizes = json.loads(printed)["parameters"]
+    assert abs(sizes["found"] / sizes["fixed"] - 1) <= 0.05
+    runs = [out / "found", out / "fixed", *out.glob("random-*")]
+    assert len(runs) >= 3
+    assert len({read_rounds(run)[-1]["epoch"] for run in runs}) == 1
+    assert len({read_result(run)["config"]["seed"] for run in runs}) == 1
+
+
+def test_the_time_is_kept_over_both_processes(fitted):
+    _, _, (printed, _) = fitted
+    # Two starts, with their imports and measurements, weigh much in so short a fit, and cannot be shortened.
+    assert json.loads(printed)["seconds"] <= 1.1 * 60 * MINUTES + 8 * BUSY
+
+
+def test_the_folder_has_a_model_and_a_page(fitted):
+    out, _, (printed, _) = fitted
+    result = json.loads(printed)
+    net = load(out)
+    assert net.card.labels == tuple("0123456789")
+    assert sum(weights.numel() for weights in net.parameters()) == result["parameters"][result["exported"]]
+    page = (out / "report.html").read_text()
+    assert "Who won" in page
+    assert 'href="found/report.html"' in page
+    assert (out / "search" / "report.html").is_file()
+    assert (out / "fixed" / "report.html").is_file()
+
+
+def test_the_folder_can_be_evaluated_on_its_own_test_images(fitted, capsys):
+    out, _, (printed, _) = fitted
+    result = json.loads(printed)
+    assert main(["evaluate", str(out), "--json"]) == 0
+    evaluated = json.loads(capsys.readouterr().out)
+    assert evaluated["data"]["images"] == 359
+    assert evaluated["accuracy"] == pytest.approx(result["accuracy"][result["exported"]])
+
+
+def test_a_fit_is_not_overwritten_by_accident(fitted):
+    out, _, _ = fitted
+    with pytest.raises(InputError, match="already holds a fit"):
+        fit("digits", out=out)
+    with pytest.raises(InputError, match="started with seed 0"):
+        fit("digits", out=out, minutes=MINUTES, seed=7, resume=True)
+
+
+def test_other_folders_are_left_alone(tmp_path):
+    (tmp_path / "thesis.txt").write_text("precious")
+    with pytest.raises(InputError, match="holds no fit"):
+        fit("digits", out=tmp_path, overwrite=True)
+    assert (tmp_path / "thesis.txt").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("digits --minutes 0", "--minutes is '0', expected a positive number"),
+        ("digits --space darts", "the space darts has no 'fixed'"),
+        ("no-such-folder", "unknown data source 'no-such-folder'"),
+        ("digits --resume --out {}/none", "holds no fit to resume"),
+    ],
+)
+def test_mistakes_get_one_line(words, message, capsys, tmp_path):
+    assert main(["fit", *words.format(tmp_path).split(), *([] if "--out" in words else ["--plan"])]) == 2
+    errors = capsys.readouterr().err
+    assert message in errors
+    assert errors.count("\n") == 1
+
+
+def test_a_plan_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    seen, made = plan("digits", minutes=3)
+    assert (seen.classes, made.image) == (10, 8)
+    assert not list(tmp_path.iterdir())
