@@ -25,7 +25,7 @@ TRIALS = ["--selection.samples", "4", "--selection.steps", "2", "--selection.bat
 COST = ["--cost.kind", "parameters", "--cost.target", "372000", "--rounds", "8", "--channels", "4", "--batch", "16"]
 SMALL = ["--rounds", "6", "--channels", "4", "--batch", "16", "--inner-steps", "2"]
 PAPER = ["--alpha.rate", "3e-4", "--none", "true"]  # defaults of 0.1.0
-ONE_SHOT = ["--space", "nas-bench-1shot1-s1", "--data", "digits", "--depth", "9", *SMALL, *PAPER]
+ONE_SHOT = ["--space", "nas-bench-1shot1-s1", "--data", "digits", "--depth", "3", *SMALL, *PAPER]
 DARTS = ["--space", "darts", "--data", "digits", "--depth", "2", "--rounds", "2", "--channels", "4", "--batch", "8"]
 DARTS += PAPER
 TRAIN = ["nas-bench-201:1462", "--data", "digits", "--depth", "1", "--channels", "4", "--epochs", "1", "--batch", "32"]
@@ -93,7 +93,7 @@ def hashes(out: Path) -> dict[str, str]:
     }
     if alpha:
         found["alpha"] = digest_of(alpha)
-    for model in sorted(out.rglob("*.safetensors")):
+    for model in sorted(out.rglob("model.safetensors")):
         found["model"] = digest_of(load_file(model))
     return found
 
