@@ -34,9 +34,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("idarts.cli.compare", "Compare runs: mean and deviation, paired tests, equal-cost curves."),
     "doctor": ("idarts.cli.doctor", "Check this machine: versions, devices, data, tables, extras."),
     "report": ("idarts.cli.report", "Write a run's report: one HTML file that opens offline."),
+    "watch": ("idarts.cli.watch", "Follow runs in a browser while they work."),
 }
 # module → the extra that installs it
 EXTRAS = {"rich": "cli", "yaml": "cli", "PIL": "cli", "sklearn": "cli", "scipy": "experiments", "jinja2": "report"}
+EXTRAS["waitress"] = "watch"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idarts.arch import Architecture, parse
+from idarts.engine.entries import Floats, NotJsonError, as_alpha, as_float, parse_entry
 from idarts.engine.lock import LOCK, locked
 from idarts.errors import IdartsError, InputError, command
 from idarts.files import dump_json, finite, load_json, open_safely, write_whole
@@ -46,9 +47,6 @@ _WRITTEN = (  # what `clear` deletes; the settings last, because they make a fol
     REPORT,
     CONFIG,
 )
-_LARGEST = 1e30  # a larger number counts as infinite, because differences would overflow
-
-Floats = NDArray[np.float64]
 
 
 def folder_name(*parts: object) -> str:
@@ -187,6 +185,21 @@ class Run:
         """Whether it is a training, whose settings name the architecture, and not a search."""
         return "architecture" in self.config
 
+    @property
+    def number(self) -> int:
+        """The number of the last round."""
+        return int(self.rounds[-1]["number"])
+
+    def fields(self) -> list[str]:
+        """The names of all fields that hold numbers.
+
+        >>> Run(Path("run"), {}, [{"number": 1, "norm": None}, {"number": 2, "loss": 0.5}]).fields()
+        ['number', 'loss']
+        """
+        return list(
+            dict.fromkeys(key for one in self.rounds for key, value in one.items() if type(value) in (int, float))
+        )
+
     def series(self, key: str) -> Floats:
         """A field over the rounds, NaN where it is missing or not finite.
 
@@ -194,6 +207,14 @@ class Run:
         [nan, 0.5]
         """
         return np.array([as_float(entry.get(key)) for entry in self.rounds])
+
+    def nulls(self, key: str) -> NDArray[np.bool_]:
+        """In which rounds a field was logged as null: its number was not finite.
+
+        >>> Run(Path("run"), {}, [{"number": 1, "norm": None}, {"number": 2}]).nulls("norm").tolist()
+        [True, False]
+        """
+        return np.array([entry.get(key, 0) is None for entry in self.rounds])
 
     def last(self, key: str) -> Any:
         """The last value of a field, or None.
@@ -205,10 +226,13 @@ class Run:
 
     def alphas(self) -> list[tuple[int, dict[str, Floats]]]:
         """α, with the number of the round, where it is known."""
-        known = [(entry["number"], entry["alpha"]) for entry in self.rounds if entry.get("alpha")]
-        final = _alpha(RESULT, (self.result or {}).get("alpha"))
-        number = self.rounds[-1]["number"]
-        return [*known, (number, final)] if final and (not known or known[-1][0] < number) else known
+        known = self.logged_alphas()
+        final = as_alpha(RESULT, (self.result or {}).get("alpha"))
+        return [*known, (self.number, final)] if final and (not known or known[-1][0] < self.number) else known
+
+    def logged_alphas(self) -> list[tuple[int, dict[str, Floats]]]:
+        """α of those rounds that logged it."""
+        return [(entry["number"], entry["alpha"]) for entry in self.rounds if entry.get("alpha")]
 
     def architecture(self) -> Architecture | str | None:
         """The architecture of the result or of the last round; a text that no space can read stays a text."""
@@ -235,7 +259,7 @@ def read_run(path: Path) -> Run:
     result = read_result(path) if is_finished(path) else None
     lines, cut = _read_lines(path / METRICS)
     for line, entry in lines:
-        entry["alpha"] = _alpha(f"{path / METRICS} line {line}", entry.get("alpha"))
+        entry["alpha"] = as_alpha(f"{path / METRICS} line {line}", entry.get("alpha"))
     if not lines:
         kind = "train" if "architecture" in config else "search"
         start_it = command(kind, "--resume", "--out", path)
@@ -258,19 +282,12 @@ def current_architecture(path: Path) -> Architecture:
     return architecture
 
 
-def as_float(value: object) -> float:
-    """A number as a float; NaN for anything else, and for a number that is not finite.
-
-    >>> as_float(2), as_float(float("inf")), as_float("2")
-    (2.0, nan, nan)
-    """
-    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < _LARGEST:
-        return np.nan
-    return float(value)
-
-
 def _read_object(file: Path, remedy: str) -> dict[str, Any]:
-    content = _read(file)
+    return parse_object(file, _read(file), remedy)
+
+
+def parse_object(file: Path, content: bytes, remedy: str) -> dict[str, Any]:
+    """The object that a JSON file of a run holds; an InputError says what is wrong with it, and what to do."""
     try:
         data = load_json(content.decode())
     except (InputError, UnicodeDecodeError) as error:
@@ -286,17 +303,11 @@ def _read_lines(file: Path) -> tuple[list[tuple[int, dict[str, Any]]], bool]:
     entries: list[tuple[int, dict[str, Any]]] = []
     for line, text in enumerate(lines, start=1):
         try:
-            entry = load_json(text.decode())
-        except (InputError, UnicodeDecodeError) as error:
-            if line == len(lines):
-                return entries, True
-            raise InputError(f"{file} line {line} is damaged ({error}); delete that line") from None
-        number = entry.get("number") if isinstance(entry, dict) else None
-        if type(number) is not int or number < 1:
-            raise InputError(
-                f"{file} line {line} is {short(entry)}, expected an object with a round's number; delete that line"
-            )
-        entries.append((line, entry))
+            entries.append((line, parse_entry(f"{file} line {line}", text)))
+        except NotJsonError:
+            if line < len(lines):
+                raise
+            return entries, True
     return entries, False
 
 
@@ -304,19 +315,6 @@ def _by_number(lines: list[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
     """Each round once, as it was logged last: a round may have run again after a kill."""
     rounds = {entry["number"]: entry for _, entry in lines}
     return [rounds[number] for number in sorted(rounds)]
-
-
-def _alpha(where: str, alpha: Any) -> dict[str, Floats]:
-    """α as arrays, which take a tenth of the memory of lists."""
-    if alpha is None:
-        return {}
-    try:
-        matrices = {name: np.array(rows, dtype=np.float64) for name, rows in alpha.items()}
-    except (AttributeError, TypeError, ValueError, OverflowError):
-        matrices = {"": np.empty(0)}
-    if not all(matrix.ndim == 2 and matrix.size for matrix in matrices.values()):
-        raise InputError(f"{where}: alpha is {short(alpha)}, expected a matrix for each group; delete that line")
-    return matrices
 
 
 def _read(file: Path) -> bytes:

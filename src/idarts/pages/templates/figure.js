@@ -38,7 +38,8 @@ class Figure {
   update(data) {
     this.take(data);
     if (data.ends) this.figure.querySelectorAll(".legend b").forEach((last, index) => {
-      if (data.curves[index]) last.textContent = written(data.curves[index].y.filter(finite).pop(), data.y.percent);
+      const curve = data.curves[index];
+      if (curve) last.textContent = written(finite(curve.end) ? curve.end : curve.y.filter(finite).pop(), data.y.percent);
     });
   }
 
@@ -197,4 +198,7 @@ function nearest(items, goal, key) {
 }
 
 // A live page reaches a chart by its element: figure.chart.update(data).
-document.querySelectorAll("figure[data-chart]").forEach((figure) => { figure.chart = new Figure(figure); });
+function startCharts(root) {
+  root.querySelectorAll("figure[data-chart]").forEach((figure) => { figure.chart ||= new Figure(figure); });
+}
+startCharts(document);
