@@ -39,7 +39,8 @@ class Figure {
     this.take(data);
     if (data.ends) this.figure.querySelectorAll(".legend b").forEach((last, index) => {
       const curve = data.curves[index];
-      if (curve) last.textContent = written(finite(curve.end) ? curve.end : curve.y.filter(finite).pop(), data.y.percent);
+      const end = curve && (finite(curve.end) ? curve.end : curve.y.filter(finite).pop());
+      if (curve) last.textContent = data.y.percent ? `${(100 * end).toFixed(1)} %` : general(end, 3);
     });
   }
 

@@ -51,9 +51,9 @@ class _Chart:
 
     def __init__(self, chart: Chart, before: "_Chart | None", now: int) -> None:
         self.chart = chart
-        self.head = _kept(before.head if before else None, json.dumps(chart.head), now)
+        self.head: tuple[int, str] = _kept(before.head if before else None, json.dumps(chart.head), now)
         old = before.ticks if before and len(before.ticks) == len(chart.curves) else None
-        self.ticks = [
+        self.ticks: list[NDArray[np.int64]] = [
             _ticks(curve, before.chart.curves[place], old[place], now)
             if before and old
             else np.full(len(curve.x), now, dtype=np.int64)
@@ -77,9 +77,11 @@ def _kept(before: tuple[int, str] | None, text: str, now: int) -> tuple[int, str
 def _ticks(curve: Curve, before: Curve, ticks: NDArray[np.int64], now: int) -> NDArray[np.int64]:
     """The ticks of a curve's points: the old ones where nothing changed, and `now` elsewhere."""
     new, old = _table(curve), _table(before)
-    both = min(len(new), len(old)) if new.shape[1] == old.shape[1] else 0
-    same = ((new[:both] == old[:both]) | (np.isnan(new[:both]) & np.isnan(old[:both]))).all(axis=1)
     made = np.full(len(new), now, dtype=np.int64)
+    if new.shape[1] != old.shape[1]:  # points have become means, with a band
+        return made
+    both = min(len(new), len(old))
+    same = ((new[:both] == old[:both]) | (np.isnan(new[:both]) & np.isnan(old[:both]))).all(axis=1)
     made[:both] = np.where(same, ticks[:both], now)
     if len(new) < len(old) and len(new):
         made[-1] = now  # a browser has to drop what followed

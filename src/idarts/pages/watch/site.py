@@ -38,6 +38,7 @@ class Watched:
     carded: int = -1  # the follower's `changes` when the card was made
     feed: Feed = field(default_factory=Feed)
     values: dict[str, Any] | None = None  # of the report; None before the first round
+    problem: str = ""
     reported: int = -1
 
 
@@ -78,7 +79,7 @@ class Site:
                 return render(_LIST, live=live, cards=self._cards, folders=[str(folder) for folder in self.folders])
             one = self._runs[key]
             self._update_report(one)
-            live = {"after": one.feed.tick, "shape": _shape(one), "problem": problem(one.follower)}
+            live = {"after": one.feed.tick, "shape": _shape(one), "problem": one.problem}
             live["back"] = "" if self.start else "../"
             if one.values is None:
                 return render(_WAITING, live=live, name=one.name)
@@ -125,7 +126,7 @@ class Site:
         self._look()
         for key, one in self._runs.items():
             if one.carded != one.follower.changes or one.card is None:
-                one.card, one.carded = _guarded(key, one), one.follower.changes
+                one.card, one.carded = _card(key, one), one.follower.changes
         newest = sorted(self._runs.values(), key=lambda one: -one.follower.started)
         self._cards = [one.card for one in newest if one.card]
         self._feed.put(
@@ -144,28 +145,41 @@ class Site:
         self._look(one)
         if one.reported == one.follower.changes:
             return
-        one.reported = one.follower.changes
-        run = one.follower.run
-        texts, one.values = {"problem": escape(problem(one.follower))}, None
-        if run is not None:
-            one.values = content(run)
-            about = one.values["about"]
-            one.values["about"] = replace(about, state=state(one.follower, about.state))
-            texts |= _texts(one.values)
+        one.reported, one.values, one.problem = one.follower.changes, None, problem(one.follower)
+        try:
+            one.values = _values(one.follower)
+        except Exception as error:  # as below
+            one.problem = _odd(error)
+        texts = {"problem": escape(one.problem), **_texts(one.values or {})}
         one.feed.put(texts, {chart.name: chart for chart in _charts(one.values or {})})
 
 
-def _guarded(key: str, one: Watched) -> Card:
+def _card(key: str, one: Watched) -> Card:
     """A card, even of a run whose files hold what no run writes."""
     try:
         return card(key, one.name, one.follower)
     except Exception as error:  # one odd run must not hide all others
-        odd = f"cannot be shown ({type(error).__name__}: {error}); `idarts report` says more"
-        return Card(key, one.name, "Unreadable", "stopped", "", [], odd)
+        return Card(key, one.name, "Unreadable", "stopped", "", [], _odd(error))
+
+
+def _odd(error: Exception) -> str:
+    return f"this run cannot be shown ({type(error).__name__}: {error}); `idarts --debug report` says more"
+
+
+def _values(follower: Follower) -> dict[str, Any] | None:
+    """The values of a run's report; None before the first round."""
+    run = follower.run
+    if run is None:
+        return None
+    values = content(run)
+    about = values["about"]
+    return {**values, "about": replace(about, state=state(follower, about.state))}
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str]:
-    """The parts of a report that change while its run goes on, as HTML."""
+    """The parts of a report that change while its run works, as HTML."""
+    if not values:
+        return {}
     about = values["about"]
     made = {
         "tiles": part("tile_list", values["tiles"]),
