@@ -37,8 +37,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "watch": ("idarts.cli.watch", "Follow runs in a browser while they work."),
 }
 # module → the extra that installs it
-EXTRAS = {"rich": "cli", "yaml": "cli", "PIL": "cli", "sklearn": "cli", "scipy": "experiments", "jinja2": "report"}
-EXTRAS["waitress"] = "watch"
+EXTRAS = {"rich": "cli", "yaml": "cli", "PIL": "cli", "sklearn": "cli"}
+EXTRAS |= {"scipy": "experiments", "jinja2": "report", "waitress": "watch"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

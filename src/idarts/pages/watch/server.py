@@ -81,7 +81,7 @@ class Server:
         address = _ADDRESS.fullmatch(request.get("PATH_INFO", ""))
         if refusal := self._refusal(request, address["token"] if address else ""):
             return refusal
-        if address is None or (address["key"] and address["key"] not in self.site.keys):
+        if address is None or (address["key"] and address["key"] not in self.site):
             return _plain("404 Not Found", "there is no such run")
         if address["news"]:
             after = parse_qs(request.get("QUERY_STRING", "")).get("after", ["0"])[0]

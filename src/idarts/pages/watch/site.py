@@ -65,21 +65,20 @@ class Site:
         """Where to begin, below the list's address: at the report if a single run is all there can be."""
         return "1/" if len(self.folders) == 1 and (self.folders[0] / CONFIG).exists() else ""
 
-    @property
-    def keys(self) -> list[str]:
-        """The runs' keys in addresses, the oldest first."""
-        return list(self._runs)
+    def __contains__(self, key: str) -> bool:
+        """Whether a run has this key in its address."""
+        return key in self._runs
 
     def page(self, key: str | None = None) -> str:
         """The list, or the report of a run."""
         with self._lock:
             if key is None:
                 self._update_list()
-                live = {"after": self._feed.tick, "shape": self._list_shape(), "back": ""}
+                live = {"after": self._feed.tick, "shape": self._list_shape(), "back": "", "name": ""}
                 return render(_LIST, live=live, cards=self._cards, folders=[str(folder) for folder in self.folders])
             one = self._runs[key]
             self._update_report(one)
-            live = {"after": one.feed.tick, "shape": _shape(one), "problem": one.problem}
+            live = {"after": one.feed.tick, "shape": _shape(one), "problem": one.problem, "name": one.name}
             live["back"] = "" if self.start else "../"
             if one.values is None:
                 return render(_WAITING, live=live, name=one.name)
