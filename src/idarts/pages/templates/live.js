@@ -2,7 +2,7 @@
 const RETRY = 3000; // milliseconds, when the server does not answer
 const LOST = "no answer from idarts watch: it has ended, or was started again. The page shows what was read last.";
 const page = document.body.dataset, held = new Map(); // texts that a reader is using; they change later
-let timer = 0;
+let timer = 0, asking = false;
 
 const named = (key, name) => document.querySelector(`[data-${key}="${CSS.escape(name)}"]`);
 
@@ -34,11 +34,12 @@ function joined(before, { from, ...news }) {
     [side, [...(from ? before[side].slice(0, from) : []), ...news[side]]])) };
 }
 
-function takeCharts(charts) {
-  Object.entries(charts).forEach(([name, { head, curves }]) => {
+async function takeCharts(charts) {
+  for (const [name, { head, curves }] of Object.entries(charts)) {
     const { chart } = named("name", name), { data } = chart;
     chart.update({ ...data, ...head, curves: curves.map((news, index) => joined(data.curves[index], news)) });
-  });
+    await new Promise((next) => { setTimeout(next); }); // many charts must not hold up the reader's scrolling
+  }
 }
 
 // The page as it is now; runs whose charts are the same stay as they are, with their zoom.
@@ -58,13 +59,15 @@ async function rebuild() {
 }
 
 async function follow() {
+  if (asking) return;
   let wait = RETRY;
+  asking = true;
   try {
     const news = await (await ask(`news?after=${page.after}`)).json();
     // A rebuilt page is at least as new as these news; the next ones may repeat what it has.
     if (news.shape === page.shape) {
       takeTexts(news.texts || {});
-      takeCharts(news.charts || {});
+      await takeCharts(news.charts || {});
     } else page.shape = await rebuild();
     page.after = news.after;
     wait = news.wait;
@@ -73,6 +76,7 @@ async function follow() {
     document.querySelector(".lost").textContent = LOST;
   }
   document.querySelector("nav.live").classList.toggle("gone", document.querySelector(".lost").textContent !== "");
+  asking = false;
   if (!document.hidden) timer = setTimeout(follow, wait);
 }
 
