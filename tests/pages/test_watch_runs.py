@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from report_runs import SHAPES, config, metrics, write_run
+from report_runs import NAS_BENCH_201, SHAPES, config, metrics, write_run
 
 from idarts.engine.folder import read_run
 from idarts.engine.following import CHUNK, Follower, Log
@@ -33,6 +33,16 @@ def test_it_shows_what_the_report_shows(tmp_path, space):
     follower = followed(run, (run / "metrics.jsonl").read_bytes(), random.Random(1))
     assert follower.problem == ""
     assert page(follower.run) == page(read_run(run))
+
+
+def test_a_training_shows_what_its_report_shows(tmp_path):
+    settings = {"architecture": NAS_BENCH_201, "data": "digits", "epochs": 4, "checkpoint_rounds": 1}
+    run = write_run(tmp_path / "run", rounds=20, finished=False, settings=settings)
+    lines = [{**line, "epoch": line["number"] / 5, "skipped": 1, "drop_path": 0.0} for line in metrics(rounds=20)]
+    content = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    follower = followed(run, content, random.Random(4))
+    assert page(follower.run) == page(read_run(run))
+    assert "20 steps had a loss" in page(follower.run)
 
 
 def test_numbers_that_are_missing_null_infinite_or_odd(tmp_path):

@@ -1,9 +1,9 @@
 """One run in the list of all: its state, a few numbers, one curve, and what is wrong with it."""
 
-import shlex
 from dataclasses import dataclass, replace
 
 from idarts.engine.following import Follower
+from idarts.errors import command
 from idarts.pages import search, training
 from idarts.pages.about import Rows, total
 from idarts.pages.chart import Chart
@@ -71,5 +71,5 @@ def problem(follower: Follower) -> str:
     run = follower.run
     if follower.problem or run is None or not follower.stopped:
         return follower.problem if run or follower.problem != "no rounds yet" else ""
-    command = f"idarts {'train' if run.trains else 'search'} --resume --out {shlex.quote(str(follower.folder))}"
-    return f"no process on this machine works on it; `{command}` continues it"
+    resume = command("train" if run.trains else "search", "--resume", "--out", follower.folder)
+    return f"no process on this machine works on it; `{resume}` continues it"

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -57,7 +58,7 @@ class Site:
         self.folders = folders
         self._lock, self._runs, self._keys = Lock(), dict[str, Watched](), dict[Path, str]()
         self._feed, self._cards = Feed(), list[Card]()
-        self._looked, self._more = -_PAUSE, False
+        self._looked, self._search_at, self._more = -_PAUSE, 0.0, False
         self._look()
 
     @property
@@ -105,21 +106,27 @@ class Site:
         now = time.monotonic()
         if now - self._looked < _PAUSE and not self._more:
             return
-        for folder, name in _found(self.folders):
-            if folder not in self._keys and len(self._runs) < MOST:
-                self._keys[folder] = key = str(len(self._runs) + 1)
-                self._runs[key] = Watched(name, Follower(folder))
+        if now >= self._search_at:
+            self._find_runs()
+            self._search_at = now + 20 * (time.monotonic() - now)  # large folders less often
+            now = time.monotonic()
         self._more = False
         for one in sorted(self._runs.values(), key=lambda one: (one is not first, one.looked)):
-            one.looked = time.monotonic()
-            if one.looked > now + SLICE:
+            if time.monotonic() > now + SLICE:
                 self._more = True
                 break
             while one.follower.look():
                 if time.monotonic() > now + SLICE:
                     self._more = True
                     break
+            one.looked = time.monotonic()
         self._looked = time.monotonic()
+
+    def _find_runs(self) -> None:
+        for folder, name in _found(self.folders):
+            if folder not in self._keys and len(self._runs) < MOST:
+                self._keys[folder] = key = str(len(self._runs) + 1)
+                self._runs[key] = Watched(name, Follower(folder))
 
     def _update_list(self) -> None:
         self._look()
@@ -220,11 +227,12 @@ def _found(folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
 
 def _below(folder: Path, deep: int) -> Iterator[Path]:
     try:
-        inside = sorted(path for path in folder.iterdir() if path.name[0] != "." and not path.is_symlink())
+        with os.scandir(folder) as entries:
+            inside = sorted(one.name for one in entries if one.name[0] != "." and one.is_dir(follow_symlinks=False))
     except OSError:  # deleted, or not ours to read
         return
-    for path in inside:
-        if (path / METRICS).exists() or is_run(path):
+    for path in (folder / name for name in inside):
+        if (path / METRICS).exists() or ((path / CONFIG).is_file() and is_run(path)):
             yield path
-        elif deep > 1 and path.is_dir():
+        elif deep > 1:
             yield from _below(path, deep - 1)
