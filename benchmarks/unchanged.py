@@ -38,7 +38,8 @@ first = idarts.Choice({"wide": wide, "deep": deep}, name="first")
 last = idarts.Choice({"line": nn.Linear(8, 1), "curve": nn.Sequential(nn.Tanh(), nn.Linear(8, 1))}, name="last")
 x = torch.randn(96, 4)
 data, loss = (x, x.sin().sum(1, keepdim=True)), nn.functional.mse_loss
-idarts.search(nn.Sequential(first, last), data, loss=loss, batch=16, rounds=6, seed=1, alpha={"rate": 3e-4}, out=sys.argv[-1])
+alpha = {"rate": 3e-4}
+idarts.search(nn.Sequential(first, last), data, loss=loss, batch=16, rounds=6, seed=1, alpha=alpha, out=sys.argv[-1])
 """
 
 # What follows `python`; the run folder is appended. Each command fixes its seed through the settings' default.
