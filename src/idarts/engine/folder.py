@@ -4,7 +4,8 @@ config.json                the settings, written first
 split.safetensors          which images the run uses, by content (`idarts.data.content`)
 metrics.jsonl              one line for each round
 checkpoints/               the last two states (`idarts.engine.checkpoint`)
-events.out.tfevents.*      for TensorBoard, if the setting `log` says so (`idarts.engine.tensorboard`)
+events.out.tfevents.*      for TensorBoard, if the setting `log` says so (`idarts.engine.loggers`)
+logger.json                the name that the run has in another tool, if `log` names one
 result.json                written last: a run with a result is finished
 model/                     the network of a finished training (`idarts.training.model_folder`)
 report.html, evaluation.*  added by other commands
@@ -29,7 +30,7 @@ from idarts.errors import IdartsError, InputError, command
 from idarts.files import dump_json, finite, load_json, open_safely, write_whole
 
 CONFIG, METRICS, RESULT, CHECKPOINTS = "config.json", "metrics.jsonl", "result.json", "checkpoints"
-REPORT = "report.html"
+LOGGER, REPORT = "logger.json", "report.html"
 EVENTS = ".idarts"  # ends the name of our event files
 MODEL, WEIGHTS, ONNX, TORCH_EXPORT = "model", "model.safetensors", "model.onnx", "model.pt2"
 EVALUATION, EVALUATION_PAGE = "evaluation.json", "evaluation.html"
@@ -38,6 +39,7 @@ MODEL_FILES = (CONFIG, WEIGHTS, ONNX, TORCH_EXPORT, SPLIT, README, EVALUATION, E
 _WRITTEN = (  # what `clear` deletes; the settings last, because they make a folder a run
     f"{CHECKPOINTS}/{'[0-9]' * 8}.pt",
     f"events.out.tfevents.*{EVENTS}",
+    LOGGER,
     METRICS,
     RESULT,
     SPLIT,
@@ -153,6 +155,19 @@ def drop_rounds(path: Path, after: int) -> None:
 def write_result(path: Path, result: Mapping[str, Any]) -> None:
     """Write the result, which makes a run a finished one."""
     write_whole(path / RESULT, dump_json(result))
+
+
+def write_logger_id(path: Path, identity: str) -> None:
+    """Keep the name that the run has in its logger's tool, so that a resumed run continues there."""
+    write_whole(path / LOGGER, dump_json({"id": identity}))
+
+
+def read_logger_id(path: Path) -> str | None:
+    """The name of the run in its logger's tool; None if it has none yet."""
+    if not (path / LOGGER).is_file():
+        return None
+    identity = _read_object(path / LOGGER, "delete it: the run then starts anew in its logger").get("id")
+    return identity if isinstance(identity, str) else None
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -5,16 +5,17 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
 from idarts.engine import checkpoint, folder
+from idarts.engine.log import RunLog, run_log
+from idarts.engine.loggers import Logger, Started, make_logger
 from idarts.engine.ranks import any_of, on_first, process_group, rank, restarted, wait_for_all, world
 from idarts.engine.settings import dotted
-from idarts.engine.tensorboard import Log, event_log, require_installed
 from idarts.errors import IdartsError, InputError, NotFiniteError
 
 OnRound: TypeAlias = Callable[[Any, Any], None]  # called after every round, with its record and the work
@@ -109,7 +110,8 @@ def start_job(
         _claim(path, options.get("resume", False), options.get("overwrite", False)) as resuming,
         _stop_signals(on_message) as stop,
     ):
-        on_first(lambda: require_installed(settings.log))
+        loggers: list[Logger] = []
+        on_first(lambda: loggers.append(make_logger(settings.log)))  # nothing is written if its package is missing
         job = prepare()
         wait_for_all()
         if resuming:
@@ -117,8 +119,9 @@ def start_job(
         else:
             on_first(lambda: folder.start(path, {**asdict(settings), **job.facts}, job.files))
         job.work.on_message = _between_rounds(job, path, stop, on_message)
-        yield from _run_rounds(job, settings, path, stop, options.get("on_round"))
-        return _finish(job, path)
+        with _log(loggers, job, settings, path) as log:
+            yield from _run_rounds(job, settings, path, stop, options.get("on_round"), log)
+            return _finish(job, path, log)
 
 
 @contextmanager
@@ -182,15 +185,15 @@ def _between_rounds(job: Job, path: Path, stop: _Stop, on_message: OnMessage | N
 
 
 def _run_rounds(
-    job: Job, settings: Any, path: Path, stop: _Stop, on_round: OnRound | None
+    job: Job, settings: Any, path: Path, stop: _Stop, on_round: OnRound | None, log: RunLog | None
 ) -> Generator[Work, None, None]:
     """Run the rounds that remain, log each, and write checkpoints. It yields between rounds."""
     saved = time.monotonic()
-    with _logging(job, settings.log, path) if rank() == 0 else nullcontext() as log, _naming_checkpoint(job, path):
+    with _naming_checkpoint(job, path):
         yield from _saved_on_close(job, path)
         for record in job.work.rounds():
             if log:
-                log(record)
+                log.round(job.entry(record))
                 if on_round:
                     on_round(record, job.work)
             late = time.monotonic() - saved >= 60 * settings.checkpoint_minutes
@@ -216,18 +219,17 @@ def _saved_on_close(job: Job, path: Path) -> Generator[Work, None, None]:
 
 
 @contextmanager
-def _logging(job: Job, log: Log, path: Path) -> Iterator[Callable[[Any], None]]:
-    """A function that logs a round. `seconds` counts the time of all processes that worked on the run."""
-    rounds = folder.read_rounds(path)
-    started = time.monotonic() - (float(rounds[-1]["seconds"]) if rounds else 0.0)
-    with folder.round_log(path) as append, event_log(log, path, first=job.work.number + 1) as write_events:
+def _log(loggers: list[Logger], job: Job, settings: Any, path: Path) -> Iterator[RunLog | None]:
+    """The log of the run, on the first rank."""
+    with ExitStack() as stack:
+        logs: list[RunLog] = []
 
-        def write(record: Any) -> None:
-            entry = {**job.entry(record), "seconds": round(time.monotonic() - started, 3)}
-            append(entry)
-            write_events(entry)
+        def start() -> None:
+            run = Started(path, job.kind, asdict(settings), job.work.number + 1, folder.read_logger_id(path))
+            logs.append(stack.enter_context(run_log(loggers[0], run)))
 
-        yield write
+        on_first(start)
+        yield logs[0] if logs else None
 
 
 @contextmanager
@@ -301,11 +303,13 @@ def _grows(before: Any, now: Any) -> bool:
     return before is not None and (now is None or now > before)
 
 
-def _finish(job: Job, path: Path) -> list[Entry]:
+def _finish(job: Job, path: Path, log: RunLog | None) -> list[Entry]:
     """Compute and write the result, which may take a while: a selection, a pass over the test images."""
-    log, started = on_first(lambda: folder.read_rounds(path)), time.monotonic()
-    result = job.result(log)
-    before = float(log[-1]["seconds"]) if log else 0.0
+    rounds, started = on_first(lambda: folder.read_rounds(path)), time.monotonic()
+    result = job.result(rounds)
+    before = float(rounds[-1]["seconds"]) if rounds else 0.0
     result["seconds"] = round(before + time.monotonic() - started, 3)
     on_first(lambda: folder.write_result(path, result))
-    return log
+    if log:
+        log.send("result", result)
+    return rounds
