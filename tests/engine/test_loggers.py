@@ -68,10 +68,10 @@ def test_a_logger_that_fails_becomes_one_warning(tmp_path):
         def round(self, entry):
             raise ConnectionError("the server\nis away")
 
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="receives nothing more; the run continues") as caught:
         result = train("nas-bench-201:0", "digits", out=tmp_path / "run", log=Failing, **TINY)
     (warning,) = caught
-    assert "has failed (the server is away) and receives nothing more; the run continues" in str(warning.message)
+    assert "has failed (the server is away) and" in str(warning.message)
     plain = train("nas-bench-201:0", "digits", out=tmp_path / "plain", **TINY)
     assert result.accuracy == plain.accuracy
 

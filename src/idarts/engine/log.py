@@ -1,5 +1,6 @@
 """The log of a run: a line in metrics.jsonl for each round, the same for a logger, and the time of all processes."""
 
+import logging
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -9,6 +10,8 @@ from typing import Any
 from idarts.engine import folder
 from idarts.engine.loggers import Logger, Started
 from idarts.errors import InputError
+
+_diagnostics = logging.getLogger(__name__)
 
 
 class RunLog:
@@ -52,6 +55,7 @@ def run_log(logger: Logger, run: Started) -> Iterator[RunLog]:
             raise InputError(f"log {run.settings['log']} cannot start ({reason}); use --log none") from error
         if identity is not None:
             folder.write_logger_id(run.path, identity)
+            _diagnostics.info("%s: the run is called %s there", run.settings["log"], identity)
         log = RunLog(logger, run, append)
         try:
             yield log

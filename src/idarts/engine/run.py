@@ -1,6 +1,7 @@
 """Run a job in its folder, from the first round to the result: log, checkpoints, signals, resume."""
 
 import json
+import logging
 import signal
 import time
 import warnings
@@ -17,6 +18,8 @@ from idarts.engine.loggers import Logger, Started, make_logger
 from idarts.engine.ranks import any_of, on_first, process_group, rank, restarted, wait_for_all, world
 from idarts.engine.settings import dotted
 from idarts.errors import IdartsError, InputError, NotFiniteError
+
+_diagnostics = logging.getLogger(__name__)
 
 OnRound: TypeAlias = Callable[[Any, Any], None]  # called after every round, with its record and the work
 OnMessage: TypeAlias = Callable[[str], None]  # receives status messages outside rounds, e.g. during warm-up
@@ -118,6 +121,8 @@ def start_job(
             _load_checkpoint(job, settings, path)
         else:
             on_first(lambda: folder.start(path, {**asdict(settings), **job.facts}, job.files))
+        if rank() == 0:
+            _diagnostics.info("%s in %s starts with round %d", job.kind, path, job.work.number + 1)
         job.work.on_message = _between_rounds(job, path, stop, on_message)
         with _log(loggers, job, settings, path) as log:
             yield from _run_rounds(job, settings, path, stop, options.get("on_round"), log)
@@ -178,8 +183,10 @@ def _between_rounds(job: Job, path: Path, stop: _Stop, on_message: OnMessage | N
             if not job.work.number:
                 _save_checkpoint(job, path)
             raise Interrupted(job.work.number)
-        if on_message and rank() == 0:
-            on_message(message)
+        if rank() == 0:
+            _diagnostics.debug("%s", message)
+            if on_message:
+                on_message(message)
 
     return send
 
@@ -250,6 +257,7 @@ def _save_checkpoint(job: Job, path: Path) -> None:
     def write() -> None:
         try:
             checkpoint.save(path / folder.CHECKPOINTS, number, state, job.kind)
+            _diagnostics.info("checkpoint of round %d written to %s", number, path)
         except OSError as error:
             before = checkpoint.latest(path / folder.CHECKPOINTS, job.kind)
             whole = f"that of round {before[0]} is intact" if before else "there is no earlier one"
@@ -311,5 +319,6 @@ def _finish(job: Job, path: Path, log: RunLog | None) -> list[Entry]:
     result["seconds"] = round(before + time.monotonic() - started, 3)
     on_first(lambda: folder.write_result(path, result))
     if log:
+        _diagnostics.info("result written to %s", path / folder.RESULT)
         log.send("result", result)
     return rounds

@@ -70,7 +70,9 @@ def make_logger(name: str) -> Logger:
     try:
         logger: Logger = LOGGERS[name]()
     except TypeError as error:  # not a class, or one that needs arguments
-        raise InputError(f"logger {name} cannot be made without arguments ({error}); pass a class or function") from error
+        raise InputError(
+            f"logger {name} cannot be made without arguments ({error}); pass a class or function"
+        ) from error
     missing = [method for method in ("start", "round", "result", "end") if not callable(getattr(logger, method, None))]
     if missing:
         raise InputError(f"logger {name} has no method {missing[0]!r}; derive it from idarts.engine.loggers.Logger")
