@@ -42,7 +42,7 @@ def test_tab_offers_what_can_be_typed(press_tab):
     assert press_tab("search", "--rounds", "7", "--method", "") == list(METHODS)
     assert press_tab("train", "DARTS_V2", "--weights.ne") == ["--weights.nesterov"]
     assert press_tab("train", "DARTS_V2", "--weights.nesterov", "t") == ["true"]
-    assert press_tab("evaluate", "search", "--part", "t") == ["train", "test"]  # a folder called like a command
+    assert set(press_tab("evaluate", "search", "--part", "t")) == {"train", "test"}  # a folder called like a command
     assert press_tab("arch", "") == ["list", "show", "draw", "convert", "gallery"]
     assert "--output" in press_tab("arch", "draw", "--")
     assert press_tab("completion", "") == ["bash", "zsh", "fish"]

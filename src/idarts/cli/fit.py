@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from idarts.cli.parser import Parser, add_option, one_of
+from idarts.cli.verbosity import quiet
 from idarts.data import load_typed
 from idarts.engine.run import Interrupted
 from idarts.errors import InputError
@@ -92,6 +93,7 @@ class Line:
 
     def __init__(self) -> None:
         self.live, self.shown, self.width, self.part = sys.stderr.isatty(), 0.0, 0, ""
+        self.quiet = quiet()
 
     def __enter__(self) -> "Line":
         return self
@@ -102,13 +104,15 @@ class Line:
 
     def plan(self, seen: Look, made: Plan) -> None:
         """Print the plan below what is there."""
+        if self.quiet:
+            return
         self.__exit__()
         self.width = 0
         _print_plan(seen, made, sys.stderr)
 
     def __call__(self, status: Status) -> None:
         now = time.monotonic()
-        if now - self.shown < (0.2 if self.live else PAUSE) and status.part == self.part:
+        if self.quiet or (now - self.shown < (0.2 if self.live else PAUSE) and status.part == self.part):
             return
         self.shown, self.part = now, status.part
         text = f"{duration(round(status.left))} left  {status.part}: {status.text}"
