@@ -4,7 +4,7 @@ The script is made once and asks nothing of Python afterwards: a key press must 
 """
 
 import re
-from argparse import SUPPRESS, Action, Namespace
+from argparse import SUPPRESS, Action, Namespace, _SubParsersAction
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -66,9 +66,9 @@ def commands(parser: Parser, path: tuple[str, ...] = ()) -> Iterator[Command]:
     helps: dict[str, str] = {}
     options = []
     for action in parser._actions:
-        if isinstance(action.choices, dict):  # the commands below
+        if isinstance(action, _SubParsersAction):
             below = action.choices
-            helps = {choice.dest: choice.help or "" for choice in action._get_subactions()}
+            helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
         elif action.help is not SUPPRESS:
             options.append(_option(action))
     yield Command(path, {name: helps.get(name, "") for name in below}, tuple(options))
