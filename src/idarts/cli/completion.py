@@ -8,6 +8,7 @@ from argparse import SUPPRESS, Action, Namespace, _SubParsersAction
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from idarts.cli.console import say
 from idarts.cli.parser import Parser, one_of
 
 _PLAIN = re.compile(r"[\w.+-]+")  # words that no shell expands; others are left out
@@ -50,7 +51,7 @@ def run(args: Namespace) -> None:
     """Print the script for a shell."""
     from idarts.cli import build_parser  # noqa: PLC0415 (it imports this module to call it)
 
-    print(SHELLS[args.shell](list(commands(build_parser()))), end="")
+    say(SHELLS[args.shell](list(commands(build_parser()))), end="")
 
 
 def commands(parser: Parser, path: tuple[str, ...] = ()) -> Iterator[Command]:
