@@ -3,9 +3,6 @@
 import json
 import logging
 import os
-import signal
-import subprocess
-import sys
 import warnings
 
 import pytest
@@ -87,18 +84,25 @@ def test_settings_as_json(capsys):
     assert json.loads(capsys.readouterr().out)["channels"] == 2
 
 
-def test_a_stopped_run_leaves_stdout_empty(tmp_path):
+STOPPER = """
+import os, signal
+from idarts.engine.loggers import Logger
+
+class Stopper(Logger):
+    def round(self, entry):
+        os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_a_stopped_run_leaves_stdout_empty(tmp_path, capsys, monkeypatch):
     """stdout is for a program: how to resume is for a person."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "stopper.py").write_text(STOPPER)
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "idarts", *SEARCH, "--rounds", "100000", "--json", "--out", str(out)]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for line in running.stderr:
-        if line.startswith("round"):
-            break
-    running.send_signal(signal.SIGTERM)
-    printed, said = running.communicate(timeout=120)
-    assert (running.returncode, printed) == (130, "")
-    assert f"idarts search --resume --out {out}" in said
+    assert main([*SEARCH, "--log", "stopper:Stopper", "--json", "--out", str(out)]) == 130
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert f"idarts search --resume --out {out} --log stopper:Stopper" in printed.err
 
 
 @pytest.mark.parametrize("command", [SEARCH, TRAIN])

@@ -11,7 +11,9 @@ import pytest
 from idarts import InputError, train
 from idarts.cli import main
 from idarts.engine.folder import read_result, read_rounds
-from idarts.engine.loggers import LOGGERS, Logger, facts, numbers
+from idarts.engine.log import run_log
+from idarts.engine.loggers import LOGGERS, Logger, Started, facts, numbers
+from idarts.engine.run import Interrupted
 
 PARTS = Path(__file__).parents[1] / "extending" / "parts"
 TINY = {"depth": 1, "channels": 2, "epochs": 1, "batch": 256, "log_steps": 1, "checkpoint_rounds": 3}
@@ -203,3 +205,21 @@ def test_mlflow_without_a_store_is_one_line(tmp_path, monkeypatch, capsys):
     error = capsys.readouterr().err
     assert "log is mlflow, which has no store to write to: " in error
     assert error.count("\n") == 1
+
+
+def test_a_logger_learns_how_a_run_ended(tmp_path):
+    ends = []
+
+    class Ends(Logger):
+        def end(self, outcome):
+            ends.append(outcome)
+
+    def ended_by(error):
+        with pytest.raises(type(error)), run_log(Ends(), Started(tmp_path, "train", {"log": "own"})):
+            raise error
+
+    ended_by(Interrupted(3))
+    ended_by(ValueError())
+    with run_log(Ends(), Started(tmp_path, "train", {"log": "own"})):
+        pass
+    assert ends == ["stopped", "failed", "finished"]
