@@ -4,6 +4,7 @@ import webbrowser
 from argparse import Namespace
 from pathlib import Path
 
+from idarts.cli.console import say
 from idarts.cli.parser import Parser
 from idarts.pages.watch import Server
 
@@ -18,7 +19,7 @@ def add_arguments(parser: Parser) -> None:
 def run(args: Namespace) -> None:
     """Print the address, and serve until Ctrl-C."""
     server = Server([Path(run) for run in args.runs], args.port)
-    print(f"{server.url}\nCtrl-C ends it.", flush=True)
+    say(f"{server.url}\nCtrl-C ends it.", flush=True)
     if args.open:
         webbrowser.open(server.url)
     server.run()
