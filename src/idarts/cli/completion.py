@@ -167,8 +167,8 @@ def _flags(option: Option) -> str:
 def _quoted(text: str) -> str:
     r"""Text in fish's single quotes.
 
-    >>> print(_quoted("a run's α"))
-    'a run\'s α'
+    >>> _quoted("a run's α") == r"'a run\'s α'"
+    True
     """
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
