@@ -126,7 +126,7 @@ def search(name, **more):
 
 def tried():
     """The loss of a candidate after four steps, and what it cost to choose one of four so."""
-    work = begun("idarts", selection={"rule": "trials", "samples": 4, "steps": 2, "batches": 1})
+    work = begun("idarts", selection={"rule": "trials", "samples": 4, "steps": 2, "batches": 1, "judge": "loss"})
     valid = [next(work.task.valid) for _ in range(4)]
     trial = Trial(work.task.network, replay(work.task.train), valid, cross_entropy, rate=0.05, seed=3)
     with joint_statistics(True):
@@ -177,7 +177,7 @@ def tampered():
 
 def timed():
     """A budget of minutes, which the rate follows, on ranks of which one is slower: after how many weight steps."""
-    work = begun("idarts", minutes=0.02, rounds=10**6, weights={"warmup": 10**6})
+    work = begun("idarts", minutes=0.04, rounds=10**6, weights={"warmup": 10**6})
     plain = work.task.loss
 
     def slow(outputs, targets):

@@ -63,7 +63,7 @@ def test_a_second_call_runs_nothing(results, tables, name):
     reproduce(name, Request(out, "smoke", (1,), tables), lines.append)
     assert (out / "results.csv").read_bytes() == before
     done = {row["job"] for row in rows(out)}
-    assert lines == [f"{len(done)} of {len(done)} jobs are done already"]
+    assert lines[:-1] == [f"{len(done)} of {len(done)} jobs are done already"]  # the last says what smoke means
 
 
 def test_a_lost_table_is_made_again_from_the_run_folders(results, tables, monkeypatch):
@@ -73,7 +73,7 @@ def test_a_lost_table_is_made_again_from_the_run_folders(results, tables, monkey
     monkeypatch.setattr(jobs, "run", None)
     reproduce("table-k", Request(out, "smoke", (1,), tables), lines.append)
     assert (out / "results.csv").read_bytes() == before
-    assert lines == ["6 of 6 jobs are done already"]
+    assert lines[:-1] == ["6 of 6 jobs are done already"]
 
 
 def test_table_1_has_every_row_with_the_papers_beside(results):
@@ -179,7 +179,7 @@ def test_another_text_for_the_same_settings_is_no_other_setting(tables, tmp_path
     else:
         lines = []
         reproduce("table-1", request, lines.append)
-        assert lines == ["1 of 1 jobs are done already"]
+        assert lines[:-1] == ["1 of 1 jobs are done already"]
 
 
 def test_more_seeds_and_rows_may_be_added_later(tables, tmp_path):

@@ -1,7 +1,6 @@
 """Every relaxation × estimator × selection runs a round on a tiny supernet, or is refused with a reason."""
 
 import math
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -12,6 +11,7 @@ from idarts import Choice, InputError, derive
 from idarts.data import Batches, load
 from idarts.hypergrad import SOLVERS
 from idarts.searching import RELAXATIONS, SELECTIONS, Task, config
+from idarts.searching.registries import build_part
 from idarts.searching.streams import TensorBatches
 from idarts.spaces import ChoiceSupernet, network, space
 
@@ -95,7 +95,7 @@ def test_partial_channels_run_where_they_are_built_in(method):
         return
     assert [math.isfinite(one.valid_loss) for one in search.rounds()] == [True]
     for rule in SELECTIONS:
-        search.selection = replace(search.selection, rule=rule)
+        search.selector = build_part(SELECTIONS, rule, {})
         assert search.select().space == "nas-bench-201"
         assert bool(search.tried) == (rule == "trials")
 

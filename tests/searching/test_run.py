@@ -283,7 +283,7 @@ def test_a_search_that_ends_in_nan_names_its_last_good_checkpoint(tmp_path, monk
     def loss(outputs, targets):
         nonlocal calls
         calls += 1
-        return nn.functional.mse_loss(outputs, targets) * (math.nan if calls > 30 else 1.0)
+        return nn.functional.mse_loss(outputs, targets) * (math.nan if calls > 32 else 1.0)
 
     with pytest.raises(NotFiniteError, match=r"last good checkpoint is that of round 5"):
         idarts.search(model, (x, y), loss=loss, out=tmp_path / "run", rounds=50, batch=8, checkpoint_rounds=1)

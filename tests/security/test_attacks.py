@@ -328,7 +328,7 @@ sys.exit(main(sys.argv[2:]))
     ("limit", "message"),
     [
         (20_000, "the checkpoint of round 1 could not be written to {run} (File too large); there is no earlier one:"),
-        (10, "cannot write {run}/config.json: File too large"),
+        (10, "cannot write {run}/split.safetensors: File too large"),
     ],
 )
 def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(limit, message, tmp_path):

@@ -130,9 +130,9 @@ def test_any_module_can_be_counted():
 
 def test_counting_is_quick_and_leaves_the_random_state_alone():
     state = torch.get_rng_state()
-    start = time.perf_counter()
+    start = time.process_time()
     count("DARTS_V2", "imagenet", image=2000)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert torch.equal(torch.get_rng_state(), state)
 
 

@@ -170,7 +170,7 @@ def test_folders_that_hold_no_model(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
     for name, message in {
-        "search": "train its architecture: idarts train",
+        "search": "train it first: idarts train",
         "training": "no finished model yet",
         "empty": "expected config.json and model.safetensors",
         "file": "is not a folder",
