@@ -9,6 +9,7 @@ from idarts.spaces import darts
 PUBLISHED = """
     NASNet-A AmoebaNet-A PNASNet-5 ENAS DARTS_V1 DARTS_V2 SNAS_mild GDAS_V1 SETN PC_DARTS_cifar PC_DARTS_image PDARTS
     DrNAS_cifar10 DrNAS_imagenet XNAS MdeNAS Random_NSAS Random_NSAS_C iDARTS SGAS_best SDARTS_RS SDARTS_ADV
+    SNAS_moderate SNAS_aggressive EN2AS EN2AS_PR
 """
 
 
@@ -46,6 +47,20 @@ def test_the_idarts_cell_says_that_it_is_a_transcription():
         ("sep_conv_3x3", 1),
         ("dil_conv_5x5", 3),
     ]
+
+
+def test_2_85_percent_belong_to_snas_moderate_cell():
+    errors = {
+        name: registry.entry(f"SNAS_{name}").provenance["published"]["cifar10_test_error_percent"]
+        for name in ("mild", "moderate", "aggressive")
+    }
+    assert errors == {"mild": 2.98, "moderate": 2.85, "aggressive": 3.1}
+    assert registry.entry("SNAS_moderate").architecture.cells["normal"].edges[0].op == "dil_conv_5x5"
+
+
+def test_cells_that_the_authors_own_files_confirm():
+    for name in ("SNAS_mild", "MdeNAS", "XNAS", "EN2AS"):
+        assert "(authors)" in registry.entry(name).provenance["source"]
 
 
 def test_an_unknown_name_is_answered_with_its_neighbours():

@@ -68,7 +68,7 @@ def suggestion(name: str) -> str:
     """The end of an error message about an unknown name.
 
     >>> suggestion("snas")
-    'did you mean XNAS, ENAS, SNAS_mild?'
+    'did you mean XNAS, ENAS, EN2AS?'
     """
     lower = _by_lower_case()
     close = get_close_matches(name.lower()[:100], lower, n=3, cutoff=0.5)
