@@ -208,7 +208,7 @@ class Bench:
 
             def weight_step() -> None:
                 assert search.weights is not None
-                search.weights.step(search.strategy.mixtures(), search.rate())
+                search.weights.step(search.strategy.mixtures, search.rate())
 
             runs = {"weight step": weight_step, "epoch": lambda: list(batches.one_epoch()), "logs": write}
             seconds = fastest(runs, max(rounds, 3), lambda _: None)

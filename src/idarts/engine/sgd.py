@@ -46,9 +46,9 @@ class SGD:
         low = self.precision != "float32"
         return torch.autocast(self.device, getattr(torch, self.precision) if low else None, enabled=low)
 
-    def gradients(self, loss: Tensor) -> tuple[Tensor | None, ...]:
-        """The (scaled) gradients of a loss by w alone; None where a weight is not used. Nothing is accumulated."""
-        return torch.autograd.grad(self.scaler.scale(loss), self.w, allow_unused=True)
+    def gradients(self, loss: Tensor, also: Sequence[Tensor] = ()) -> tuple[Tensor | None, ...]:
+        """The (scaled) gradients of a loss by w, then by `also`; None where one is not used. Nothing is accumulated."""
+        return torch.autograd.grad(self.scaler.scale(loss), [*self.w, *also], allow_unused=True)
 
     def step(self, grads: Sequence[Tensor | None], seen: Tensor, rate: float) -> tuple[Tensor, Tensor]:
         """One step by (scaled) gradients. Returns the mean of `seen` over ranks, and whether all was finite.

@@ -72,7 +72,7 @@ class FusedGraph(nn.Module):
         rest = functional.max_pool2d(rest, 2, 2, ceil_mode=True) if stride == 2 else rest
         for row, target in zip(rows, targets, strict=True):
             if any(mixture.runs(row, column) for column in self.columns.values()):
-                target.bypass.append(rest)
+                target.bypass.append(rest if mixture.bypass is None else mixture.bypass[row] * rest)
 
     def _targets(self, source: int) -> range:
         return range(max(source + 1, self.inputs), self.nodes)
@@ -98,8 +98,10 @@ class Fan(nn.Module):
 
     `parallel` operations have separate weights for each edge, read the node after ReLU, and apply α in their BatchNorm.
     `shared` operations are the same for all edges: computed once, scaled for each target. An operation in neither, such
-    as `none`, costs nothing.
+    as `none`, costs nothing. `skip_dropout` is the rate of dropout on each edge's identity, while training.
     """
+
+    skip_dropout = 0.0
 
     def __init__(self, parallel: Mapping[str, nn.Module], shared: Mapping[str, nn.Module], stride: int = 1) -> None:
         super().__init__()
@@ -114,9 +116,10 @@ class Fan(nn.Module):
         for op, module in self.shared.items():
             running = [(row, node) for row, node in zip(rows, targets, strict=True) if mixture.runs(row, columns[op])]
             if running:
-                result = module(x)
+                result, drops = module(x), self.skip_dropout and self.training and isinstance(module, nn.Identity)
                 for row, node in running:
-                    node.weighted.append((result, mixture.weights[row, columns[op]]))
+                    term = functional.dropout(result, self.skip_dropout) if drops else result
+                    node.weighted.append((term, mixture.weights[row, columns[op]]))
 
     def _run_parallel(
         self, x: Tensor, mixture: Mixture, rows: list[int], columns: Mapping[str, int], targets: list[NodeInputs]

@@ -10,11 +10,13 @@ from torch import Tensor
 class Mixture:
     """The weight of each option (one row per decision), and which options run: `active=None` runs all of them.
 
-    `active` decides what is computed, so it is plain data, not a tensor.
+    `active` decides what is computed, so it is plain data, not a tensor. Where only a part of the channels goes through
+    the options, `bypass` has a weight for each decision, for the channels that pass by (None: one).
     """
 
     weights: Tensor
     active: tuple[tuple[bool, ...], ...] | None = None
+    bypass: Tensor | None = None
 
     def runs(self, row: int, column: int) -> bool:
         return self.active is None or self.active[row][column]

@@ -77,4 +77,5 @@ def total_rounds(settings: Config, batches_per_epoch: int) -> int:
     """
     if settings.epochs is None:
         return settings.rounds
-    return max(1, round(settings.epochs * batches_per_epoch / settings.batches_per_round))
+    steps = settings.epochs * batches_per_epoch * (1 - settings.alpha.rest)
+    return max(1, round(steps / settings.batches_per_round))

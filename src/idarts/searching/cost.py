@@ -68,7 +68,8 @@ class CostTarget:
 
     def gradient(self, used: float) -> tuple[Tensor, ...]:
         """The gradient of the penalty in α."""
-        return torch.autograd.grad(self.penalty(used), self.net.architecture_parameters())
+        alphas = self.net.architecture_parameters()
+        return torch.autograd.grad(self.penalty(used), alphas, allow_unused=True, materialize_grads=True)
 
     def cost(self, architecture: Architecture) -> float:
         """The sum for one architecture."""

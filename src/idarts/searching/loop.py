@@ -15,14 +15,13 @@ from idarts.engine.schedules import learning_rate
 from idarts.errors import InputError, NotFiniteError, SingularCurvatureError
 from idarts.hypergrad.isolation import random_states, set_random_states
 from idarts.searching import legacy
-from idarts.searching.automatic import alpha_rate
 from idarts.searching.budget import Budget, Pace, Spent, total_rounds
 from idarts.searching.cost import CostTarget, cost_target, temperature
 from idarts.searching.judge import largest
-from idarts.searching.reach import require_built, require_reached
-from idarts.searching.registries import RELAXATIONS, SCHEDULES, SELECTIONS, build_part
+from idarts.searching.reach import require_built, require_reached, require_same_decisions
+from idarts.searching.registries import SCHEDULES, SELECTIONS, build_part
 from idarts.searching.round import Round, Step, spread
-from idarts.searching.stage import Mask, Restricted, Stage, ends, prune, require_stages
+from idarts.searching.stage import Mask, Restricted, Stage, ends, next_mask, require_stages
 from idarts.searching.strategy import Selected, Strategy, Tried
 from idarts.searching.streams import peek, peek_batch
 from idarts.searching.task import Task
@@ -38,10 +37,10 @@ class Search:
 
     net: Supernet  # of the present stage; a strategy without shared weights has none
 
-    def __init__(self, task: Task, strategy: Callable[["Search"], Strategy]) -> None:
+    def __init__(self, task: Task, strategy: Callable[..., Strategy]) -> None:
         self.task, self.settings = task, task.settings
         settings = self.settings
-        self.stages: list[Stage] = list(SCHEDULES[settings.stages](settings))
+        self.stages: list[Stage] = list(build_part(SCHEDULES, settings.stages, settings.stages_options)(settings))
         require_stages(self.stages)
         # An option that takes no part in the relaxation is not trained, so it is not selected either.
         self.selection = replace(settings.selection, none=settings.none and settings.selection.none)
@@ -51,11 +50,11 @@ class Search:
                 f"selection.rule {self.selection.rule} trains networks, but none can be built of this model; "
                 "use another rule"
             )
-        self.relaxation = build_part(RELAXATIONS, settings.relaxation, settings.relaxation_options)
         self.shares_weights = bool(getattr(strategy, "shares_weights", True))
         total = total_rounds(settings, len(task.train))
         steps = total * settings.inner_steps + settings.weights.warmup * len(self.stages)
-        self.budget = Budget(settings, total, steps if self.shares_weights else 0)
+        steps = math.ceil(steps / (1 - settings.alpha.rest)) if self.shares_weights else 0
+        self.budget = Budget(settings, total, steps)
         self.spent, self.clock = Spent(), Clock()
         self.stage, self.stage_steps = 0, 0  # which one, and weight steps in it
         self.mask: Mask = {}
@@ -93,11 +92,14 @@ class Search:
         if self.weights is None:
             return torch.full((2,), math.nan)
         seen = []
+        dropout = self.stages[self.stage].skip_dropout
         for _ in range(steps):
-            seen.append(self.weights.step(self.strategy.mixtures(), self.rate()))
+            if dropout:
+                self.net.set_skip_dropout(dropout(self.stage_part()))
+            seen.append(self.weights.step(self.strategy.mixtures, self.rate()))
             self.spent.weight_steps += 1
             self.stage_steps += 1
-            self.spent.gradient_evaluations += 1
+            self.spent.gradient_evaluations += self.weights.evaluations
         return torch.stack(seen).mean(dim=0)
 
     def _step_architecture(self) -> Step:
@@ -122,17 +124,21 @@ class Search:
         return Step()
 
     def _warm_up(self) -> None:
-        """Weight steps at the start of a stage, before its first α step."""
-        warmup = self.settings.weights.warmup if self.shares_weights else 0
+        """Weight steps at the start of a stage, before its first α step: so many, or as long as α rests."""
+        warmup, rest = self.settings.weights.warmup, self.settings.alpha.rest
         self._train_mode()
-        while self.stage_steps < warmup and self.used() < ends(self.stages)[self.stage]:
-            self.on_message(f"warm-up: {self.stage_steps} of {warmup} weight steps")
+        while (self.stage_steps < warmup or self.stage_part() < rest) and self.used() < ends(self.stages)[self.stage]:
+            if not self.shares_weights:
+                return
+            count = f" of {warmup}" if self.stage_steps < warmup else ""
+            self.on_message(f"warm-up: {self.stage_steps}{count} weight steps")
             with self.clock, self.joint_statistics():
                 self._train_weights(1)
 
     def _enter(self, index: int) -> None:
         """Build what a stage needs: its supernet, optimisers and strategy."""
         self.stage, self.stage_steps = index, 0
+        self.relaxation = self.settings.build_relaxation(self.stages[index].relaxation)
         if self.shares_weights:
             self.net = self.task.build_supernet(self.stages[index])
             if not self.net.weight_parameters():
@@ -140,21 +146,26 @@ class Search:
             require_built(self.net, self.settings, self.relaxation)
             copy_from_first(self.net)
             self.mask = self.mask or self._full_mask()
+            require_same_decisions(self.net, self.mask)
             if getattr(self._make_strategy, "steps_alpha", False):
                 self._train_mode()
                 require_reached(self.net, peek_batch(self.task.valid), self.task.loss, self.mask)
             self.weights = WeightTraining(self.net, self.task, self.settings)
         elif len(self.stages) > 1:
             raise InputError(f"strategy {self.settings.strategy} has no supernet, so no stages; use --stages single")
-        self.strategy = self._make_strategy(self)
+        self.strategy = self._make_strategy(self, **self.settings.strategy_options)
         self.cost = cost_target(self.net, self.settings, lambda: peek(self.task.train)) if self.shares_weights else None
 
     def _next_stage(self) -> None:
         """Prune the options by α, then begin the next stage with a fresh supernet."""
-        keep = self.stages[self.stage + 1].keep
-        mask = self._full_mask() if not self.mask else self.mask
-        self.mask = mask if keep is None else prune(dict(self.net.alpha.items()), mask, keep)
+        upcoming, net = self.stages[self.stage + 1], self.net
+        before = [alpha.detach().clone() for alpha in self.a]
+        self.mask = next_mask(net, self.mask or self._full_mask(), upcoming)
         self._enter(self.stage + 1)
+        if upcoming.keep_alpha:
+            with torch.no_grad():
+                for alpha, kept in zip(self.a, before, strict=True):
+                    alpha.copy_(kept)
 
     def _full_mask(self) -> Mask:
         """All options of every decision, except `none` where the settings leave it out."""
@@ -165,7 +176,8 @@ class Search:
         """A relaxation at the present share of the budget, among the living options of one α."""
         current: Relaxation = relaxation.at(self.used()) if hasattr(relaxation, "at") else relaxation
         alive = self.mask[name]
-        return current if all(map(all, alive)) else Restricted(current, alive, self.net.none)
+        among = current if all(map(all, alive)) else Restricted(current, alive, self.net.none)
+        return current.around(among, self.net) if hasattr(current, "around") else among
 
     @property
     def w(self) -> tuple[Tensor, ...]:
@@ -215,18 +227,27 @@ class Search:
         """What remains of the settings' minutes; infinite without them."""
         return math.inf if self.settings.minutes is None else 60 * self.settings.minutes - self.clock.seconds
 
-    def alpha_rate(self) -> float:
-        """The rate of α where the settings leave it open: from the rounds that the budget allows for this stage."""
+    def alpha_rounds(self) -> float:
+        """The α steps that the budget allows for this stage."""
         limited = self.budget.limited and self.number > 0
         rounds = self._pace.rounds(self.number - 1, self.used(), self.total) if limited else self.total
-        return alpha_rate(rounds * self.stages[self.stage].share)
+        return rounds * self.stages[self.stage].share
+
+    def rounds_left(self) -> float:
+        """The α steps that remain in this stage; while α rests there are none."""
+        stepping = self.total * self.settings.inner_steps / self.budget.weight_steps
+        return self.alpha_rounds() * (1 - self.stage_part()) / stepping
 
     def rate(self) -> float:
         """The learning rate of w: a cosine from the first to the last value over the budget of the stage."""
+        weights = self.settings.weights
+        return learning_rate(weights.rate, weights.last_rate, self.stage_part(), 1.0)
+
+    def stage_part(self) -> float:
+        """The share of the present stage's budget that is spent."""
         end = ends(self.stages)[self.stage]
         start = end - self.stages[self.stage].share if len(self.stages) > 1 else 0.0
-        part = min((self.used() - start) / (end - start), 1.0)
-        return learning_rate(self.settings.weights.rate, self.settings.weights.last_rate, part, 1.0)
+        return min((self.used() - start) / (end - start), 1.0)
 
     def current(self) -> Architecture:
         """The architecture that the search would give now, by α alone."""
@@ -234,6 +255,8 @@ class Search:
 
     def select(self) -> Architecture:
         """The architecture of this search, by the selection rule of its settings."""
+        if self.shares_weights:
+            self.net.set_skip_dropout(0.0)
         with self.joint_statistics():
             selected: Selected = self.selector(self)
         self.spent.gradient_evaluations += selected.gradient_evaluations
@@ -251,10 +274,8 @@ class Search:
         return largest(self.net, self.selection, self.living(alphas))
 
     def living(self, alphas: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
-        """α or values in its place, −∞ for the options that an earlier stage has pruned."""
+        """α or values in its place, −∞ for the options that take no part any more."""
         values = {name: alpha.detach() for name, alpha in (alphas or self.net.alpha).items()}
-        if self.stage == 0:
-            return values
         dead = {name: ~torch.tensor(self.mask[name], device=value.device) for name, value in values.items()}
         return {name: value.masked_fill(dead[name], -torch.inf) for name, value in values.items()}
 

@@ -15,7 +15,6 @@ from idarts.engine.device import device_named
 from idarts.engine.ranks import share
 from idarts.errors import InputError
 from idarts.searching import automatic
-from idarts.searching.registries import RELAXATIONS, build_part
 from idarts.searching.settings import RunConfig
 from idarts.searching.stage import Stage
 from idarts.searching.streams import Piece, Stream, TensorBatches, is_stream, pair
@@ -126,10 +125,11 @@ def _builders(
     """How supernets of a space are built for a stage, and networks, as wide as these and as deep as the space's own."""
     channels, height, _ = parts.train.shape
     skeleton: Skeleton = chosen.skeleton.changed(**sizes, classes=parts.classes, image=height)
-    relaxation = build_part(RELAXATIONS, settings.relaxation, settings.relaxation_options)
 
     def supernet(stage: Stage) -> Supernet:
-        size = skeleton.changed(depth=stage.depth, channels=stage.channels)
+        depth = round(stage.deepen * skeleton.depth) if stage.depth is None else stage.depth
+        size = skeleton.changed(depth=depth, channels=stage.channels)
+        relaxation = settings.build_relaxation(stage.relaxation)
         net: Supernet = chosen.supernet(size, in_channels=channels, relaxation=relaxation).to(device)
         return net
 

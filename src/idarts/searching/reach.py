@@ -17,7 +17,7 @@ from idarts.searching.judge import statistics_kept
 from idarts.searching.registries import RELAXATIONS, build_part
 from idarts.searching.stage import Mask, Restricted
 from idarts.spaces import Supernet
-from idarts.spaces.relaxation import softmax
+from idarts.spaces.relaxation import softmax, weighs_edges
 
 SHAKE = 0.1  # of the noise that is added to the weights for a second look
 
@@ -97,11 +97,20 @@ def _named(name: str, rows: Sequence[int], count: int) -> str:
     )
 
 
+def require_same_decisions(net: Supernet, mask: Mask) -> None:
+    """Refuse a stage whose supernet has other decisions than the one before: the options that are left are unknown."""
+    rows = {name: len(alpha) for name, alpha in net.alpha.items()}
+    if rows != {name: len(alive) for name, alive in mask.items()}:
+        raise InputError("the depth of this space is a decision, so stages cannot change it; use --stages single")
+
+
 def require_built(net: Supernet, settings: Any, relaxation: Any) -> None:
     """Refuse a relaxation that a supernet has to be built for, where it was not."""
     second = settings.weights.relaxation
-    wanted = [relaxation] if second is None else [relaxation, build_part(RELAXATIONS, second, {})]
-    if any(getattr(one, "share", 1) > 1 for one in wanted) and not any(
-        getattr(module, "share", 1) > 1 for module in net.modules()
+    options = settings.weights.relaxation_options
+    wanted = [relaxation] if second is None else [relaxation, build_part(RELAXATIONS, second, options)]
+    share = any(getattr(one, "share", 1) > 1 for one in wanted)
+    if (share and not any(getattr(module, "share", 1) > 1 for module in net.modules())) or (
+        any(map(weighs_edges, wanted)) and not net.beta
     ):
         raise InputError("partial-channels are built into a supernet, and this one has none; search a space by name")

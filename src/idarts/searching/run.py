@@ -20,6 +20,7 @@ from idarts.searching.log import Log
 from idarts.searching.loop import Search
 from idarts.searching.prepare import named_parts, prepare
 from idarts.searching.settings import RunConfig
+from idarts.searching.strategies.gradient import Stepping
 from idarts.searching.task import Task
 from idarts.searching.verdict import Verdict, verdict
 from idarts.tables import find
@@ -101,8 +102,9 @@ def run_search(
 
 def _resolved(search: Search) -> dict[str, Any]:
     """What `auto` became, for config.json."""
-    stepped = search.strategy.steps_alpha and search.settings.alpha.rate == "auto"
-    return {**search.task.sizes, **({"alpha.rate": search.alpha_rate()} if stepped else {})}
+    strategy = search.strategy
+    stepped = isinstance(strategy, Stepping) and strategy.automatic
+    return {**search.task.sizes, **({"alpha.rate": strategy.alpha_rate()} if stepped else {})}
 
 
 def _verdict(search: Search, log: list[dict[str, Any]]) -> Verdict | None:

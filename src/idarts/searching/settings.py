@@ -32,7 +32,16 @@ from idarts.errors import InputError
 from idarts.hypergrad import SOLVERS, Method
 from idarts.searching import hypergradients
 from idarts.searching.catalogue import METHODS, PRESETS
-from idarts.searching.registries import RELAXATIONS, RULES, SCHEDULES, SELECTIONS, STRATEGIES, build_part
+from idarts.searching.registries import (
+    OBJECTIVES,
+    PENALTIES,
+    RELAXATIONS,
+    RULES,
+    SCHEDULES,
+    SELECTIONS,
+    STRATEGIES,
+    build_part,
+)
 
 Options = dict[str, Any]
 Size = Count | Literal["auto", "own"] | None  # None is what earlier versions wrote for `own`
@@ -59,6 +68,12 @@ class Weights:
     """weight steps before the first α step"""
     relaxation: RelaxationName | None = None
     """relaxation for the weight steps, where it differs from --relaxation"""
+    relaxation_options: Options = field(default_factory=dict)
+    """options of that relaxation"""
+    objective: Annotated[str, PartOf(lambda: OBJECTIVES)] = "single"
+    """loss of a weight step: that of one mixture, or of several together"""
+    objective_options: Options = field(default_factory=dict)
+    """options of the objective"""
 
     def __post_init__(self) -> None:
         if self.nesterov and not self.momentum:
@@ -79,6 +94,12 @@ class Alpha:
     """weight decay"""
     options: Options = field(default_factory=dict)
     """options of the rule, for one that takes others than these"""
+    rest: Share = 0.0
+    """share of each stage in which α rests at first, and only the weights are trained"""
+    penalty: Annotated[str, PartOf(lambda: PENALTIES)] = "none"
+    """penalty on α, which is added to the validation loss"""
+    penalty_options: Options = field(default_factory=dict)
+    """options of the penalty, such as {"weight": 0.01}"""
 
 
 @validated
@@ -206,6 +227,8 @@ class Config:
     """random seed"""
     strategy: Annotated[str, PartOf(lambda: STRATEGIES)] = "gradient"
     """how architectures are searched: `gradient` steps α by the hypergradient, `fixed` leaves α as it is"""
+    strategy_options: Options = field(default_factory=dict)
+    """options of the strategy"""
     relaxation: RelaxationName = "softmax"
     """how the options of a decision are mixed"""
     relaxation_options: Options = field(default_factory=dict)
@@ -214,6 +237,8 @@ class Config:
     """let `none` take part in the relaxation, where the space has it"""
     stages: Annotated[str, PartOf(lambda: SCHEDULES)] = "single"
     """schedule of stages, which may prune options and deepen the supernet on the way"""
+    stages_options: Options = field(default_factory=dict)
+    """options of the schedule of stages"""
     weights: Weights = field(default_factory=Weights)
     alpha: Alpha = field(default_factory=Alpha)
     hypergradient: Hypergradient = field(default_factory=Hypergradient)
@@ -229,9 +254,13 @@ class Config:
 
     def __post_init__(self) -> None:
         if self.strategy == "gradient":
-            relaxation = build_part(RELAXATIONS, self.relaxation, self.relaxation_options)
+            relaxation = self.build_relaxation()
             method = self.hypergradient.build(self.weights.rate or 1.0)
             hypergradients.require_derivatives(self.relaxation, relaxation, method)
+
+    def build_relaxation(self, changes: Mapping[str, Any] | None = None) -> Any:
+        """The relaxation with its options, which a stage may change."""
+        return build_part(RELAXATIONS, self.relaxation, {**self.relaxation_options, **(changes or {})})
 
     @property
     def batches_per_round(self) -> int:

@@ -1,14 +1,17 @@
 """A stage of a search: a share of the budget, the size of the supernet in it, and how many options stay."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from idarts.errors import InputError
 from idarts.layers.mixture import Mixture
+from idarts.spaces import Supernet
 from idarts.spaces.relaxation import Relaxation
 
 Mask = dict[str, list[list[bool]]]  # of every α: which options are still alive
@@ -18,15 +21,20 @@ Mask = dict[str, list[list[bool]]]  # of every α: which options are still alive
 class Stage:
     """A part of a search.
 
-    `share` of the budget; `depth` and `channels` of its supernet (None: as the settings have it); `keep`: how many
-    options of each decision stay when the stage begins, those with the largest α (None: all that are alive). A stage
-    begins with a new supernet, fresh w and fresh α, unless it is the first.
+    A stage begins with a new supernet and fresh w, unless it is the first.
     """
 
-    share: float = 1.0
-    depth: int | None = None
-    channels: int | None = None
-    keep: int | None = None
+    share: float = 1.0  # of the budget
+    depth: int | None = None  # of the supernet; None: `deepen` times that of the settings
+    channels: int | None = None  # of the supernet; None: as the settings have it
+    keep: int | float | None = None
+    """how many options of each decision stay when the stage begins, those with the largest α: a number, a share of all
+    its options (rounded up), or None for all that are alive"""
+    deepen: float = 1.0
+    relaxation: Mapping[str, Any] = field(default_factory=dict)  # options of the relaxation that change
+    keep_alpha: bool = False  # begin with the α that the stage before ended with, instead of a fresh one
+    drop_none: bool = False  # `none` leaves when the stage begins
+    skip_dropout: Callable[[float], float] | None = None  # rate behind identity skips, by the share of the stage so far
 
 
 def require_stages(stages: Sequence[Stage]) -> None:
@@ -48,17 +56,35 @@ def ends(stages: Sequence[Stage]) -> list[float]:
     return [*list(accumulate(stage.share for stage in stages))[:-1], 1.0]
 
 
-def prune(alphas: Mapping[str, Tensor], mask: Mask, keep: int) -> Mask:
-    """The mask with only the `keep` largest living options of every decision.
+def next_mask(net: Supernet, mask: Mask, stage: Stage) -> Mask:
+    """What is alive when a stage begins, by the α that the stage before ended with."""
+    if stage.drop_none and net.none is not None:
+        mask = {
+            name: [[on and (column != net.none or sum(row) == 1) for column, on in enumerate(row)] for row in rows]
+            for name, rows in mask.items()
+        }
+    return mask if stage.keep is None else prune(dict(net.alpha.items()), mask, stage.keep, net.fewest)
+
+
+def prune(
+    alphas: Mapping[str, Tensor], mask: Mask, keep: int | float, fewest: Mapping[str, int] | None = None
+) -> Mask:
+    """The mask with only the `keep` largest living options of every decision, or that share of all its options.
+
+    A group's decisions keep at least as many as `fewest` says: those of a node that reads two others, for example.
 
     >>> prune({"cell": torch.tensor([[0.1, 0.3, 0.2]])}, {"cell": [[True, True, True]]}, keep=2)
     {'cell': [[False, True, True]]}
+    >>> prune({"cell": torch.tensor([[0.1, 0.3, 0.2]])}, {"cell": [[True, True, True]]}, keep=0.3)
+    {'cell': [[False, True, False]]}
     """
     pruned: Mask = {}
     for name, rows in mask.items():
-        pruned[name] = []
+        pruned[name], width = [], alphas[name].shape[1]
+        stay = keep if isinstance(keep, int) else math.ceil(keep * width - 1e-9)
+        stay = max(stay, (fewest or {}).get(name, 1))
         for alive, values in zip(rows, alphas[name].tolist(), strict=True):
-            living = sorted((column for column in range(len(alive)) if alive[column]), key=lambda c: -values[c])[:keep]
+            living = sorted((column for column in range(len(alive)) if alive[column]), key=lambda c: -values[c])[:stay]
             pruned[name].append([column in living for column in range(len(alive))])
     return pruned
 

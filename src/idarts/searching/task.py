@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from idarts.arch import Architecture
 from idarts.errors import InputError
-from idarts.searching.registries import STRATEGIES
+from idarts.searching.registries import STRATEGIES, require_options
 from idarts.searching.settings import Config
 from idarts.searching.stage import Stage
 from idarts.searching.streams import Stream
@@ -57,13 +57,14 @@ class Task:
         """The search in progress, at its start."""
         from idarts.searching.loop import Search  # noqa: PLC0415 (it needs this module)
 
+        require_options(STRATEGIES, self.settings.strategy, self.settings.strategy_options)
         return Search(self, STRATEGIES[self.settings.strategy])
 
     def build_supernet(self, stage: Stage) -> Supernet:
         """The supernet of a stage."""
         if not isinstance(self.supernet, Supernet):
             return self.supernet(stage)
-        if stage.depth is not None or stage.channels is not None:
+        if stage.depth is not None or stage.channels is not None or stage.deepen != 1:
             raise InputError(
                 "this schedule of stages changes the supernet's size, but a model of your own has one size; "
                 "search a space by name, or use --stages single"

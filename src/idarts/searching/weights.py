@@ -1,14 +1,16 @@
 """The inner problem: SGD steps on the supernet's weights w."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from idarts.engine.sgd import SGD
 from idarts.hypergrad.lift import call_module
 from idarts.hypergrad.products import scalar
 from idarts.layers.mixture import Mixture
+from idarts.searching.registries import OBJECTIVES, build_part
 from idarts.searching.round import judged
 from idarts.searching.settings import Config
 from idarts.spaces import Supernet
@@ -18,11 +20,19 @@ if TYPE_CHECKING:
 
 
 class WeightTraining:
-    """SGD on w, one training batch a step. Only the gradients of w are taken, so none gathers in α's `.grad`."""
+    """SGD on w, one training batch a step, by the settings' objective.
+
+    Nothing gathers in a `.grad`. A strategy with one level puts α into `also`: its gradient in the last step is in
+    `also_grads`, for no further evaluation.
+    """
 
     def __init__(self, net: Supernet, task: "Task", settings: Config) -> None:
         self.net, self.task = net, task
         weights = settings.weights
+        self.objective = build_part(OBJECTIVES, weights.objective, weights.objective_options)
+        self.evaluations = 1  # gradient evaluations of the last step
+        self.also: tuple[nn.Parameter, ...] = ()
+        self.also_grads: list[Tensor] = []
         self.sgd = SGD(
             net.weight_parameters(),
             momentum=weights.momentum,
@@ -32,18 +42,36 @@ class WeightTraining:
             precision=settings.precision,
         )
 
-    def step(self, mixtures: Mapping[str, Mixture], rate: float) -> Tensor:
-        """One step; loss and accuracy of its batch."""
-        inputs, targets = next(self.task.train)
-        with self.sgd.autocast():
-            outputs = call_module(self.net, inputs, mixtures=mixtures)
-            loss = scalar(self.task.loss(outputs, targets), "training")
-        seen, _ = self.sgd.step(self.sgd.gradients(loss), judged(loss, outputs, targets), rate)
-        return seen
+    def step(self, draw: Callable[[], Mapping[str, Mixture]], rate: float) -> Tensor:
+        """One step on what is drawn; loss and accuracy of its batch, the mean of all mixtures that it looked at."""
+        batch: list[Any] = []
+        seen: list[Tensor] = []
+
+        def evaluate(mixtures: Mapping[str, Mixture]) -> Tensor:
+            inputs, targets = batch or batch.extend(next(self.task.train)) or batch  # one batch for all mixtures
+            with self.sgd.autocast():
+                outputs = call_module(self.net, inputs, mixtures=mixtures)
+                loss = scalar(self.task.loss(outputs, targets), "training")
+            seen.append(judged(loss, outputs, targets))
+            return loss
+
+        grads = self.sgd.gradients(self.objective(draw, evaluate), self.also)
+        self.evaluations, count = len(seen), len(self.sgd.w)
+        scale = self.sgd.scaler.get_scale()
+        self.also_grads = [
+            torch.zeros_like(a) if grad is None else grad / scale
+            for a, grad in zip(self.also, grads[count:], strict=True)
+        ]
+        mean, _ = self.sgd.step(grads[:count], seen[0] if len(seen) == 1 else torch.stack(seen).mean(dim=0), rate)
+        return mean
 
     def state_dict(self) -> dict[str, Any]:
-        return {"weight_optimizer": self.sgd.optimizer.state_dict(), "scaler": self.sgd.scaler.state_dict()}
+        state = {"weight_optimizer": self.sgd.optimizer.state_dict(), "scaler": self.sgd.scaler.state_dict()}
+        own = self.objective.state_dict() if hasattr(self.objective, "state_dict") else None
+        return state if own is None else {**state, "objective": own}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        if "objective" in state:
+            self.objective.load_state_dict(state["objective"])
         self.sgd.optimizer.load_state_dict(state["weight_optimizer"])
         self.sgd.scaler.load_state_dict(state["scaler"])

@@ -25,6 +25,15 @@ def softmax(alpha: Tensor) -> Mixture:
     return Mixture(alpha.softmax(dim=-1))
 
 
+def weighs_edges(relaxation: Relaxation) -> bool:
+    """Whether the supernet gives every edge a weight β, as the relaxation asks for.
+
+    >>> weighs_edges(softmax)
+    False
+    """
+    return bool(getattr(relaxation, "edges", False))
+
+
 def share_of(relaxation: Relaxation, channels: int) -> int:
     """One in how many channels goes through the operations; they must divide evenly.
 

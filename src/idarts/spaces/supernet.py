@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from idarts.arch import Architecture
 from idarts.errors import InputError
+from idarts.layers.graph import Fan
 from idarts.layers.mixture import Mixture
 from idarts.spaces.relaxation import Relaxation, softmax
 
@@ -37,6 +38,7 @@ class Supernet(nn.Module):
     """
 
     none: int | None = None  # the column of α that stands for no operation, in a space that has one
+    skip: int | None = None  # the column of α that stands for a skip connection, in a space that has one
 
     def __init__(self, alphas: Mapping[str, tuple[int, int]], relaxation: Relaxation = softmax) -> None:
         super().__init__()
@@ -45,10 +47,39 @@ class Supernet(nn.Module):
         self.alpha = nn.ParameterDict(
             {name: nn.Parameter(ALPHA_SCALE * torch.randn(shape)) for name, shape in alphas.items()}
         )
+        self.beta = nn.ParameterDict()  # a weight for each row of an α, where edges have weights
+        self.readers: dict[str, list[int]] = {}  # the node that the edge of each row enters
+        self.fewest: dict[str, int] = {}  # options that a decision takes, where that is more than one
+
+    def weigh_edges(self, readers: Mapping[str, list[int]]) -> None:
+        """Give every edge a weight β, a softmax over the edges that enter one node; by the names of α."""
+        self.readers = dict(readers)
+        self.beta.update({name: nn.Parameter(ALPHA_SCALE * torch.randn(len(rows))) for name, rows in readers.items()})
+
+    def edge_weights(self, name: str) -> Tensor | None:
+        """The softmax of β over the inputs of each node; None where edges have no weights."""
+        if name not in self.beta:
+            return None
+        shares, readers = torch.zeros_like(self.beta[name]), self.readers[name]
+        for node in dict.fromkeys(readers):
+            rows = torch.tensor([row for row, reader in enumerate(readers) if reader == node], device=shares.device)
+            shares = shares.index_copy(0, rows, self.beta[name][rows].softmax(dim=0))
+        return shares
+
+    def weighed(self, name: str, mixture: Mixture) -> Mixture:
+        """A mixture of an α with the weights of the edges, where there are such."""
+        shares = self.edge_weights(name)
+        return mixture if shares is None else Mixture(shares[:, None] * mixture.weights, mixture.active, shares)
+
+    def set_skip_dropout(self, rate: float) -> None:
+        """The rate of dropout behind identity skips, while training."""
+        for module in self.modules():
+            if isinstance(module, Fan):
+                module.skip_dropout = rate
 
     def architecture_parameters(self) -> tuple[nn.Parameter, ...]:
-        """α: the outer parameters."""
-        return tuple(self.alpha.values())
+        """α, and β where there is one: the outer parameters."""
+        return (*self.alpha.values(), *self.beta.values())
 
     def weight_parameters(self) -> tuple[nn.Parameter, ...]:
         """w: all others that can be trained; frozen parameters stay as they are."""
@@ -58,7 +89,10 @@ class Supernet(nn.Module):
 
     def mixtures(self) -> dict[str, Mixture]:
         """The relaxation of every α; a stochastic one draws at each call."""
-        return {name: self.relaxations.get(name, self.relaxation)(alpha) for name, alpha in self.alpha.items()}
+        return {
+            name: self.weighed(name, self.relaxations.get(name, self.relaxation)(alpha))
+            for name, alpha in self.alpha.items()
+        }
 
     def forward(self, images: Tensor, *, mixtures: Mapping[str, Mixture] | None = None) -> Tensor:
         """Logits of a batch of images."""

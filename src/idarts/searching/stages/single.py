@@ -14,7 +14,7 @@ def single(_settings: "Config") -> list[Stage]:
     """The whole budget in one stage.
 
     >>> from idarts.searching.settings import Config
-    >>> single(Config())
-    [Stage(share=1.0, depth=None, channels=None, keep=None)]
+    >>> [stage.share for stage in single(Config())]
+    [1.0]
     """
     return [Stage()]

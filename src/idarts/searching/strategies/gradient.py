@@ -1,5 +1,6 @@
 """Gradient descent on α by the hypergradient: DARTS, iDARTS and all methods that relax the choice of options."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,8 +11,9 @@ from idarts.arch import Architecture
 from idarts.engine.ranks import all_mean, world
 from idarts.hypergrad import ALONE, Averaging, hypergradient, lift
 from idarts.layers.mixture import Mixture
+from idarts.searching.automatic import alpha_rate
 from idarts.searching.judge import look
-from idarts.searching.registries import RELAXATIONS, RULES, STRATEGIES, build_part
+from idarts.searching.registries import PENALTIES, RELAXATIONS, RULES, STRATEGIES, build_part
 from idarts.searching.relaxations.gumbel import gumbel_noise
 from idarts.searching.round import Step, judged
 from idarts.searching.strategy import Strategy
@@ -25,17 +27,18 @@ class Relaxing(Strategy):
 
     def __init__(self, search: "Search") -> None:
         super().__init__(search)
-        name = search.settings.weights.relaxation
-        self.relaxation = search.relaxation
-        self.weights_relaxation = search.relaxation if name is None else build_part(RELAXATIONS, name, {})
+        weights = search.settings.weights
+        self.relaxation = self.weights_relaxation = search.relaxation
+        if weights.relaxation is not None:
+            self.weights_relaxation = build_part(RELAXATIONS, weights.relaxation, weights.relaxation_options)
 
     def mixtures(self) -> dict[str, Mixture]:
         return self.mix(self.weights_relaxation)
 
     def mix(self, relaxation: Any) -> dict[str, Mixture]:
         """What the supernet mixes under a relaxation, at the present share of the budget."""
-        search = self.search
-        return {name: search.relaxed(relaxation, name)(alpha) for name, alpha in search.net.alpha.items()}
+        search, net = self.search, self.search.net
+        return {name: net.weighed(name, search.relaxed(relaxation, name)(alpha)) for name, alpha in net.alpha.items()}
 
     def current(self) -> Architecture:
         return self.search.largest()
@@ -54,19 +57,55 @@ class Fixed(Relaxing):
         return look(self.search, self.mix(self.relaxation))
 
 
-@STRATEGIES.register("gradient")
-class Gradient(Relaxing):
-    """One step on α by the hypergradient of one validation batch and the training batches that the method takes."""
+class Stepping(Relaxing):
+    """What strategies share that step α along a gradient: the rule, and what is added that depends on α alone."""
 
     steps_alpha: ClassVar[bool] = True
 
     def __init__(self, search: "Search") -> None:
         super().__init__(search)
-        settings = search.settings
-        self.w, self.alphas = search.net.weight_parameters(), search.net.architecture_parameters()
-        self.automatic = settings.alpha.rate == "auto"
-        alpha = replace(settings.alpha, rate=search.alpha_rate()) if self.automatic else settings.alpha
-        self.rule = RULES[alpha.rule](self.alphas, alpha)
+        alpha = search.settings.alpha
+        self.alphas = search.net.architecture_parameters()
+        self.automatic = alpha.rate == "auto"
+        self.rule = RULES[alpha.rule](self.alphas, replace(alpha, rate=1.0) if self.automatic else alpha)
+        if self.automatic:
+            self.rule.rate = self.alpha_rate()
+        self.penalty = build_part(PENALTIES, alpha.penalty, alpha.penalty_options)
+
+    def move(self, grads: Sequence[Tensor]) -> None:
+        """One step of α along a gradient of the validation loss; a rule may let options leave after it."""
+        search, used = self.search, self.search.used()
+        if search.cost:
+            grads = [grad + more for grad, more in zip(grads, search.cost.gradient(used), strict=True)]
+        if search.settings.alpha.penalty != "none":
+            value = self.penalty(dict(search.net.alpha.items()), search.mask, used)
+            added = torch.autograd.grad(value, self.alphas, allow_unused=True, materialize_grads=True)
+            grads = [grad + more for grad, more in zip(grads, added, strict=True)]
+        if self.automatic:
+            self.rule.rate = self.alpha_rate()
+        self.rule.step(grads)
+        if hasattr(self.rule, "survivors"):
+            search.mask = self.rule.survivors(dict(search.net.alpha.items()), search.mask, search.rounds_left())
+
+    def alpha_rate(self) -> float:
+        """α's rate where the settings leave it open: from the α steps that the budget allows."""
+        rate: float = getattr(self.rule, "automatic_rate", alpha_rate)(self.search.alpha_rounds())
+        return rate
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"rule": self.rule.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.rule.load_state_dict(state["rule"])
+
+
+@STRATEGIES.register("gradient")
+class Gradient(Stepping):
+    """One step on α by the hypergradient of one validation batch and the training batches that the method takes."""
+
+    def __init__(self, search: "Search") -> None:
+        super().__init__(search)
+        settings, self.w = search.settings, search.net.weight_parameters()
         self.averaging = Averaging(all_mean, settings.distributed == "synchronised") if world() > 1 else ALONE
         self.state: Any = None  # of the estimator, between calls
 
@@ -91,12 +130,7 @@ class Gradient(Relaxing):
         estimate = hypergradient(losses, outer, w, self.alphas, method, state=self.state, averaging=self.averaging)
         for device in {torch.device("cpu"), search.device}:
             torch.rand((), device=device)  # a hypergradient leaves no trace there: else weights would draw as it did
-        grads = [grad.clone() for grad in estimate.grads]
-        if search.cost:
-            grads = [grad + more for grad, more in zip(grads, search.cost.gradient(search.used()), strict=True)]
-        if self.automatic:
-            self.rule.rate = search.alpha_rate()
-        self.rule.step(grads)
+        self.move([grad.clone() for grad in estimate.grads])
         self.state = estimate.state
         facts = estimate.diagnostics
         search.spent.gradient_evaluations += facts.gradient_evaluations
@@ -106,10 +140,10 @@ class Gradient(Relaxing):
         return Step(valid_loss, accuracy, {"norm": length, **measures})
 
     def state_dict(self) -> dict[str, Any]:
-        return {"rule": self.rule.state_dict(), "estimator": self.state}
+        return {**super().state_dict(), "estimator": self.state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.rule.load_state_dict(state["rule"])
+        super().load_state_dict(state)
         self.state = _to(state["estimator"], self.search.device)
 
 

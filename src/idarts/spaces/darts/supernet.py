@@ -14,7 +14,7 @@ from idarts.layers.parallel import Block, Parallel, ParallelNorm, ParallelReduce
 from idarts.spaces.darts.cells import EDGES, INPUTS, NODES, OPS, SPACE
 from idarts.spaces.darts.network import CellPlace, cell_places, stem
 from idarts.spaces.operations import FactorizedReduce, operation, relu_conv_bn
-from idarts.spaces.relaxation import Relaxation, share_of, softmax
+from idarts.spaces.relaxation import Relaxation, share_of, softmax, weighs_edges
 from idarts.spaces.supernet import Supernet, channels_last, require_size
 
 ROW = {edge: row for row, edge in enumerate(EDGES)}
@@ -29,13 +29,15 @@ class DartsSupernet(Supernet):
     (torch.Size([2, 10]), torch.Size([14, 8]))
     """
 
-    none = OP["none"]
+    none, skip = OP["none"], OP["skip_connect"]
 
     def __init__(self, skeleton: Skeleton, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
         require_size(skeleton.image, skeleton.image)
         super().__init__({"normal": (len(EDGES), len(OP)), "reduce": (len(EDGES), len(OP))}, relaxation)
         self.stem, width = stem(in_channels, skeleton)
         places, widths = zip(*cell_places(skeleton, width, dict.fromkeys(self.alpha, NODES - INPUTS)), strict=True)
+        if weighs_edges(relaxation):
+            self.weigh_edges({name: [target for _, target in EDGES] for name in self.alpha})
         share = share_of(relaxation, skeleton.channels)
         self.cells = nn.ModuleList(FusedCell(place, share) for place in places)
         self.classifier = nn.Linear(widths[-1], skeleton.classes)
@@ -49,7 +51,13 @@ class DartsSupernet(Supernet):
         return logits
 
     def architecture(self) -> Architecture:
-        return Architecture(SPACE, {name: _discrete(alpha.detach().softmax(1)) for name, alpha in self.alpha.items()})
+        return Architecture(SPACE, {name: _discrete(self._importance(name)) for name in self.alpha})
+
+    @torch.no_grad()
+    def _importance(self, name: str) -> Tensor:
+        """The softmax of α, times the weight of the edge where it has one (PC-DARTS)."""
+        shares, weights = self.edge_weights(name), self.alpha[name].softmax(1)
+        return weights if shares is None else shares[:, None] * weights
 
     def path(self, architecture: Architecture) -> dict[str, Mixture]:
         if architecture.space != SPACE:

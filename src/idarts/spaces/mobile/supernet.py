@@ -15,7 +15,7 @@ from idarts.layers.mixture import Mixture, one_hot
 from idarts.layers.parallel import ParallelNorm
 from idarts.spaces.mobile.chain import EXPANSIONS, FIRST, FURTHER, KERNELS, SHAPES, SKIP, STAGES, from_blocks, to_blocks
 from idarts.spaces.mobile.network import Place, head, places, stem
-from idarts.spaces.relaxation import Relaxation, share_of, softmax
+from idarts.spaces.relaxation import Relaxation, share_of, softmax, weighs_edges
 from idarts.spaces.supernet import Supernet, channels_last, require_size
 
 
@@ -30,7 +30,7 @@ class MobileSupernet(Supernet):
     """
 
     def __init__(self, skeleton: Skeleton, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
-        if share_of(relaxation, skeleton.channels) > 1:
+        if share_of(relaxation, skeleton.channels) > 1 or weighs_edges(relaxation):
             raise InputError("partial channels need a cell with operations on edges; the mobile space has none")
         require_size(skeleton.image, skeleton.image)
         further = {"further": (STAGES * (skeleton.depth - 1), len(FURTHER))} if skeleton.depth > 1 else {}

@@ -17,7 +17,7 @@ from idarts.layers.mixture import Mixture, multi_hot, one_hot
 from idarts.layers.parallel import ParallelNorm
 from idarts.layers.pooling import max_pool2d
 from idarts.spaces.nas_bench_1shot1.cells import COLUMNS, PARENTS, SPACE, from_choices, parents_of
-from idarts.spaces.relaxation import Relaxation, share_of, softmax
+from idarts.spaces.relaxation import Relaxation, share_of, softmax, weighs_edges
 from idarts.spaces.supernet import Supernet, channels_last, require_size
 
 POOL, CONV3, CONV1 = range(len(COLUMNS))
@@ -42,7 +42,7 @@ class NasBench1Shot1Supernet(Supernet):
         if str(variant) not in PARENTS:
             raise InputError(f"unknown variant {variant!r}, expected one of {', '.join(PARENTS)}")
         nodes, channels = len(PARENTS[variant]) - 1, skeleton.channels
-        if share_of(relaxation, channels) > 1:
+        if share_of(relaxation, channels) > 1 or weighs_edges(relaxation):
             raise InputError("partial channels need operations on edges; NAS-Bench-1Shot1 has them on nodes")
         if channels < nodes:
             raise InputError(
@@ -52,6 +52,7 @@ class NasBench1Shot1Supernet(Supernet):
         choices = {_inputs(node): (1, node) for node in range(2, nodes + 1)}
         super().__init__({"ops": (nodes, len(COLUMNS)), **choices, "output": (1, nodes + 1)}, relaxation)
         self.variant, self.nodes, self.depth = variant, nodes, skeleton.depth
+        self.fewest = dict(zip([*choices, "output"], PARENTS[variant][1:], strict=True))
         self.stem = nn.Sequential(
             nn.Conv2d(in_channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels), nn.ReLU()
         )

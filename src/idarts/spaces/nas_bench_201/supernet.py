@@ -13,7 +13,7 @@ from idarts.layers.parallel import Block, Parallel
 from idarts.spaces.nas_bench_201.cells import EDGES, NODES, OPS, SPACE, from_ops, to_ops
 from idarts.spaces.nas_bench_201.network import stages, stem
 from idarts.spaces.operations import operation
-from idarts.spaces.relaxation import Relaxation, share_of, softmax
+from idarts.spaces.relaxation import Relaxation, share_of, softmax, weighs_edges
 from idarts.spaces.supernet import Supernet, channels_last, require_size
 
 
@@ -26,12 +26,14 @@ class NasBench201Supernet(Supernet):
     (torch.Size([2, 10]), torch.Size([6, 5]))
     """
 
-    none = OPS.index("none")
+    none, skip = OPS.index("none"), OPS.index("skip_connect")
 
     def __init__(self, skeleton: Skeleton, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
         require_size(skeleton.image, skeleton.image)
         super().__init__({"cell": (len(EDGES), len(OPS))}, relaxation)
         self.stem = stem(in_channels, skeleton)
+        if weighs_edges(relaxation):
+            self.weigh_edges({"cell": [target for _, target in EDGES]})
         share = share_of(relaxation, skeleton.channels)
         blocks, channels = stages(skeleton, lambda channels: _cell(channels, share))
         self.body = nn.ModuleList(blocks)
