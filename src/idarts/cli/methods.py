@@ -8,7 +8,7 @@ from typing import Any
 
 from idarts.cli.console import say
 from idarts.cli.parser import Parser
-from idarts.searching import METHODS, config
+from idarts.searching import METHODS, STRATEGIES, config
 
 
 def add_arguments(parser: Parser) -> None:
@@ -17,32 +17,40 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: Namespace) -> None:
-    """Print every method with its axes, its paper and the training batches that a round takes."""
+    """Print every method with its axes, its paper, what a round costs and what it needs."""
     rows = [_row(name) for name in METHODS]
     if args.json:
         say(json.dumps(rows, ensure_ascii=False))
         return
     for row in rows:
-        axes = ", ".join(f"{axis} {row['axes'][axis]}" for axis in _SHOWN if row["axes"][axis])
+        shown = {axis: part for axis in _SHOWN if (part := row["axes"][axis]) not in (None, _USUAL.get(axis))}
+        axes = ", ".join(f"{axis} {part}" for axis, part in shown.items())
         say(row["name"])
         say(fill(row["summary"], 100, initial_indent="  ", subsequent_indent="  "))
         say(f"  {axes}")
+        cost = f"{row['cost']:.3g} gradient evaluations a round" if row["cost"] else "cost by its evaluations"
+        say(f"  {cost}{'; needs ' + row['needs'] if row['needs'] else ''}")
     say("\nUse one with `idarts search --method NAME`; --json also has papers and settings.")
 
 
-_SHOWN = ("strategy", "relaxation", "hypergradient", "selection")
+_SHOWN = ("strategy", "relaxation", "hypergradient", "rule", "objective", "penalty", "stages", "selection")
+_USUAL = {"objective": "single", "penalty": "none", "stages": "single", "rule": "adam"}
 
 
 def _row(name: str) -> dict[str, Any]:
     entry, settings = METHODS.entries[name], config(name)
     gradient = settings.strategy == "gradient"
+    steps = STRATEGIES[settings.strategy].steps_alpha
     return {
         **asdict(entry),
         "axes": {
             "strategy": settings.strategy,
             "relaxation": settings.relaxation,
             "hypergradient": settings.hypergradient.method if gradient else None,
-            "rule": settings.alpha.rule if gradient else None,
+            "rule": settings.alpha.rule if steps else None,
+            "objective": settings.weights.objective,
+            "weights_relaxation": settings.weights.relaxation,
+            "penalty": settings.alpha.penalty if steps else None,
             "stages": settings.stages,
             "selection": settings.selection.rule,
         },

@@ -4,7 +4,15 @@ from idarts.searching.api import search
 from idarts.searching.catalogue import METHODS, PRESETS
 from idarts.searching.legacy import FACTS, upgrade
 from idarts.searching.loop import Search
-from idarts.searching.registries import RELAXATIONS, RULES, SCHEDULES, SELECTIONS, STRATEGIES
+from idarts.searching.registries import (
+    OBJECTIVES,
+    PENALTIES,
+    RELAXATIONS,
+    RULES,
+    SCHEDULES,
+    SELECTIONS,
+    STRATEGIES,
+)
 from idarts.searching.round import Round, Step
 from idarts.searching.run import SearchResult, run, task_of
 from idarts.searching.settings import Config, RunConfig, config, resolved
@@ -16,6 +24,8 @@ from idarts.searching.task import Task
 __all__ = [
     "FACTS",
     "METHODS",
+    "OBJECTIVES",
+    "PENALTIES",
     "PRESETS",
     "RELAXATIONS",
     "RULES",

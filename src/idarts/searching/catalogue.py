@@ -1,7 +1,8 @@
 """Named settings, as data: a method says what is searched how, a preset how large; both are layers of the same kind.
 
 A method or preset is one TOML file: `summary` and `paper` for people, `settings` as `idarts search` takes them, and
-`spaces`, the only ones that it is made for: one cell trains all of α in one space, and half of it in another.
+`spaces`, the only ones that it is made for: one cell trains all of α in one space, and half of it in another. A method
+also has `cost`, the gradient evaluations of a round, and `needs`, what a space must have.
 """
 
 import tomllib
@@ -23,6 +24,8 @@ class Entry:
     paper: str | None
     settings: dict[str, Any]
     spaces: tuple[str, ...] = ()  # that it is made for; any, if empty
+    cost: float | None = None  # of a round, in gradient evaluations, with the method's own settings
+    needs: str = ""  # of a space, where not every one will do
 
 
 class Catalogue(Mapping[str, dict[str, Any]]):
@@ -81,7 +84,8 @@ nas-bench-1shot1-s3, not for mine; remove it: without a preset all sizes follow 
 def _read(path: str, text: str) -> Entry:
     data = tomllib.loads(text)
     name, spaces = path.removesuffix(".toml"), tuple(data.get("spaces", ()))
-    return Entry(name, data["summary"], data.get("paper"), data.get("settings", {}), spaces)
+    facts = {key: data[key] for key in ("cost", "needs") if key in data}
+    return Entry(name, data["summary"], data.get("paper"), data.get("settings", {}), spaces, **facts)
 
 
 METHODS = Catalogue("method", "methods")

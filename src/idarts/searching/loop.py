@@ -127,7 +127,9 @@ class Search:
         """Weight steps at the start of a stage, before its first α step: so many, or as long as α rests."""
         warmup, rest = self.settings.weights.warmup, self.settings.alpha.rest
         self._train_mode()
-        while (self.stage_steps < warmup or self.stage_part() < rest) and self.used() < ends(self.stages)[self.stage]:
+        while (self.stage_steps < warmup or self.stage_part() < rest - 1e-9) and self.used() < ends(self.stages)[
+            self.stage
+        ]:
             if not self.shares_weights:
                 return
             count = f" of {warmup}" if self.stage_steps < warmup else ""

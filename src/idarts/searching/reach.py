@@ -108,6 +108,8 @@ def require_built(net: Supernet, settings: Any, relaxation: Any) -> None:
     """Refuse a relaxation that a supernet has to be built for, where it was not."""
     second = settings.weights.relaxation
     options = settings.weights.relaxation_options
+    if hasattr(relaxation, "around"):
+        relaxation.around(softmax, net)  # refuses a supernet that lacks what it needs
     wanted = [relaxation] if second is None else [relaxation, build_part(RELAXATIONS, second, options)]
     share = any(getattr(one, "share", 1) > 1 for one in wanted)
     if (share and not any(getattr(module, "share", 1) > 1 for module in net.modules())) or (

@@ -1,7 +1,7 @@
 """A stage of a search: a share of the budget, the size of the supernet in it, and how many options stay."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -56,6 +56,18 @@ def ends(stages: Sequence[Stage]) -> list[float]:
     return [*list(accumulate(stage.share for stage in stages))[:-1], 1.0]
 
 
+def living_rows(alphas: Mapping[str, Tensor], mask: Mask) -> Iterator[Tensor]:
+    """The living options of every decision with more than one, one row at a time.
+
+    >>> list(living_rows({"cell": torch.tensor([[1.0, 2.0, 3.0]])}, {"cell": [[True, False, True]]}))
+    [tensor([1., 3.])]
+    """
+    for name, rows in mask.items():
+        for row, alive in enumerate(rows):
+            if sum(alive) > 1:
+                yield alphas[name][row, torch.tensor(alive, device=alphas[name].device)]
+
+
 def next_mask(net: Supernet, mask: Mask, stage: Stage) -> Mask:
     """What is alive when a stage begins, by the α that the stage before ended with."""
     if stage.drop_none and net.none is not None:
@@ -66,9 +78,7 @@ def next_mask(net: Supernet, mask: Mask, stage: Stage) -> Mask:
     return mask if stage.keep is None else prune(dict(net.alpha.items()), mask, stage.keep, net.fewest)
 
 
-def prune(
-    alphas: Mapping[str, Tensor], mask: Mask, keep: int | float, fewest: Mapping[str, int] | None = None
-) -> Mask:
+def prune(alphas: Mapping[str, Tensor], mask: Mask, keep: int | float, fewest: Mapping[str, int] | None = None) -> Mask:
     """The mask with only the `keep` largest living options of every decision, or that share of all its options.
 
     A group's decisions keep at least as many as `fewest` says: those of a node that reads two others, for example.

@@ -10,7 +10,7 @@ from idarts.engine.sgd import SGD
 from idarts.hypergrad.lift import call_module
 from idarts.hypergrad.products import scalar
 from idarts.layers.mixture import Mixture
-from idarts.searching.registries import OBJECTIVES, build_part
+from idarts.searching.registries import OBJECTIVES, require_options
 from idarts.searching.round import judged
 from idarts.searching.settings import Config
 from idarts.spaces import Supernet
@@ -29,7 +29,8 @@ class WeightTraining:
     def __init__(self, net: Supernet, task: "Task", settings: Config) -> None:
         self.net, self.task = net, task
         weights = settings.weights
-        self.objective = build_part(OBJECTIVES, weights.objective, weights.objective_options)
+        require_options(OBJECTIVES, weights.objective, weights.objective_options)
+        self.objective = OBJECTIVES[weights.objective](settings, **weights.objective_options)
         self.evaluations = 1  # gradient evaluations of the last step
         self.also: tuple[nn.Parameter, ...] = ()
         self.also_grads: list[Tensor] = []

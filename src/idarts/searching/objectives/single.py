@@ -13,9 +13,11 @@ class Single:
     """L1(w, α) on one batch.
 
     >>> import torch
-    >>> Single()(lambda: {}, lambda mixtures: torch.tensor(2.0))
+    >>> Single(None)(lambda: {}, lambda mixtures: torch.tensor(2.0))
     tensor(2.)
     """
+
+    def __init__(self, _settings: object) -> None: ...
 
     def __call__(
         self, draw: Callable[[], Mapping[str, Mixture]], evaluate: Callable[[Mapping[str, Mixture]], Tensor]

@@ -85,7 +85,8 @@ class Stepping(Relaxing):
             self.rule.rate = self.alpha_rate()
         self.rule.step(grads)
         if hasattr(self.rule, "survivors"):
-            search.mask = self.rule.survivors(dict(search.net.alpha.items()), search.mask, search.rounds_left())
+            alphas, left = dict(search.net.alpha.items()), search.rounds_left()
+            search.mask = self.rule.survivors(alphas, search.mask, left, search.net.fewest)
 
     def alpha_rate(self) -> float:
         """α's rate where the settings leave it open: from the α steps that the budget allows."""
