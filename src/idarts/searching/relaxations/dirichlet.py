@@ -1,4 +1,9 @@
-"""DrNAS' relaxation: the weights are drawn from a Dirichlet distribution (Chen et al. 2021)."""
+"""DrNAS' relaxation: the weights are drawn from a Dirichlet distribution (Chen et al. 2021, Section 2.2).
+
+θ ~ Dir(β) with β = elu(α) + 1, so α = 0 is the uniform distribution over the simplex. Gradients are pathwise. Among
+some of the options it is the Dirichlet distribution of their concentrations: the same as drawing all, leaving the
+others out and normalising, as the published code does (neutrality).
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,6 +14,8 @@ from torch.nn.functional import elu
 
 from idarts.layers.mixture import Mixture
 from idarts.searching.registries import RELAXATIONS
+
+SMALLEST = 1e-4  # concentration: elu(α) + 1 is 0 in float32 from α = −17 on, where there is no distribution
 
 
 @RELAXATIONS.register("dirichlet")
@@ -23,4 +30,13 @@ class Dirichlet:
     derivatives: ClassVar[int] = 1
 
     def __call__(self, alpha: Tensor) -> Mixture:
-        return Mixture(torch.distributions.Dirichlet(elu(alpha) + 1).rsample())
+        return Mixture(torch.distributions.Dirichlet(concentration(alpha)).rsample())
+
+
+def concentration(alpha: Tensor) -> Tensor:
+    """β = elu(α) + 1, kept away from 0.
+
+    >>> concentration(torch.tensor([0.0, 2.0, -99.0]))
+    tensor([1.0000e+00, 3.0000e+00, 1.0000e-04])
+    """
+    return (elu(alpha) + 1).clamp_min(SMALLEST)

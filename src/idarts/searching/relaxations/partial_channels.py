@@ -1,33 +1,54 @@
-"""PC-DARTS' relaxation: only a part of every node's channels goes through the operations (Xu et al. 2020)."""
+"""PC-DARTS' relaxation: only a part of every node's channels goes through the operations (Xu et al. 2020, Eq. 2–4).
+
+With `edges`, each edge also has a weight β, a softmax over the inputs of a node (Eq. 4), which scales the channels that
+pass by as well. The paper takes random channels; its code takes the first 1/K and shuffles channels behind every node,
+and so do we: a fixed slice costs no copy, and the shuffle gives each channel its turn.
+"""
 
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
 from idarts.errors import InputError
 from idarts.layers.mixture import Mixture
-from idarts.searching.registries import RELAXATIONS
-from idarts.spaces.relaxation import Relaxation, softmax
+from idarts.searching.registries import RELAXATIONS, build_part
+from idarts.spaces.relaxation import softmax
 
 
 @RELAXATIONS.register("partial-channels")
 @dataclass(frozen=True)
 class PartialChannels:
-    """One in `share` channels is searched, the others pass by. `base` mixes the options.
+    """One in `share` channels is searched, the others pass by. `base` mixes the options: a relaxation or its name.
 
-    A supernet with operations on its edges reads `share` when it is built.
+    A supernet with operations on its edges reads `share` and `edges` when it is built.
 
     >>> import torch
     >>> PartialChannels(share=4)(torch.zeros(1, 2)).weights
     tensor([[0.5000, 0.5000]])
+    >>> PartialChannels(base="dirichlet").derivatives
+    1
     """
 
     share: int = 4
-    base: Relaxation = softmax
+    base: Any = softmax
+    edges: bool = False
 
     def __post_init__(self) -> None:
-        if self.share < 2:
+        if self.share < 2 - self.edges:
             raise InputError(f"partial-channels: share={self.share}, expected at least 2 (one in so many channels)")
+        if isinstance(self.base, str):
+            object.__setattr__(self, "base", build_part(RELAXATIONS, self.base, {}))
+
+    @property
+    def derivatives(self) -> int:
+        """How often the base can be differentiated."""
+        return getattr(self.base, "derivatives", 2)
+
+    def at(self, used: float) -> "PartialChannels":
+        base = self.base.at(used) if hasattr(self.base, "at") else self.base
+        return PartialChannels(self.share, base, self.edges)
 
     def __call__(self, alpha: Tensor) -> Mixture:
-        return self.base(alpha)
+        mixture: Mixture = self.base(alpha)
+        return mixture
