@@ -1,0 +1,119 @@
+"""P-DARTS: depth and options of its stages, dropout on skips, and at most M of them in the end."""
+
+import math
+
+import pytest
+import torch
+from tiny import begin
+from torch import nn
+
+from idarts import InputError
+from idarts.layers.graph import Fan
+from idarts.searching.selections.few_skips import FewSkips
+from idarts.searching.settings import Config
+from idarts.searching.stage import prune
+from idarts.searching.stages.p_darts import p_darts, skip_dropout
+from idarts.spaces.darts import OPS
+
+
+def test_cells_and_options_of_the_stages_are_the_papers():
+    stages = p_darts(Config())
+    assert [round(5 * stage.deepen) for stage in stages] == [5, 11, 17]
+    assert [stage.drop_none for stage in stages] == [False, False, True]
+    alphas, mask = {"normal": torch.randn(14, 8)}, {"normal": [[True] * 8] * 14}
+    for stage, count in zip(stages[1:], (5, 3), strict=True):
+        kept = prune(alphas, mask, stage.keep)
+        assert {sum(row) for row in kept["normal"]} == {count}
+        assert prune({"normal": alphas["normal"] ** 3 + 2}, mask, stage.keep) == kept  # any growing function
+        best = alphas["normal"].topk(count).indices.sort().values.tolist()
+        assert [[column for column, on in enumerate(row) if on] for row in kept["normal"]] == best
+        mask = kept
+
+
+def test_a_search_goes_deeper_with_fewer_options_and_fresh_alpha():
+    search = begin("p-darts", 6)
+    seen = []
+    for one in search.rounds():
+        cells = sum(hasattr(block, "fans") for block in search.net.body)
+        seen.append((one.stage, cells, sum(search.mask["cell"][0])))
+    assert seen == [(1, 3, 5), (1, 3, 5), (2, 6, 4), (2, 6, 4), (3, 9, 2), (3, 9, 2)]
+    assert not any(row[search.net.none] for row in search.mask["cell"])
+    assert search.a[0].abs().max() < 3 * 0.1 + 0.01  # two rounds at a rate of at most 0.1, from 1e-3·randn
+
+
+@pytest.mark.parametrize(
+    ("epoch", "rate"), [(0, 24 / 25), (9, 15 / 25), (10, 1.0), (11, math.exp(-0.2)), (24, math.exp(-2.8))]
+)
+def test_dropout_at_named_epochs(epoch, rate):
+    assert skip_dropout(0.7, epoch / 25) == pytest.approx(0.7 * rate)
+    assert skip_dropout(0.7, (epoch + 0.9) / 25) == pytest.approx(0.7 * rate)
+
+
+def test_dropout_is_behind_identities_while_training_and_each_edge_has_its_own():
+    torch.manual_seed(0)
+    fan = Fan({}, {"skip_connect": nn.Identity(), "pool": nn.AvgPool2d(1)})
+    fan.skip_dropout = 0.5
+    x = torch.ones(1, 2, 30, 30)
+
+    def terms():
+        from idarts.layers.graph import NodeInputs
+        from idarts.layers.mixture import Mixture
+
+        nodes = [NodeInputs(), NodeInputs()]
+        fan(x, Mixture(torch.ones(2, 2)), [0, 1], {"skip_connect": 0, "pool": 1}, nodes)
+        return [[term for term, _ in node.weighted] for node in nodes]
+
+    (skip, pool), (other, _) = terms()
+    assert (skip == 0).float().mean().item() == pytest.approx(0.5, abs=0.05)
+    assert set(skip.unique().tolist()) == {0.0, 2.0}
+    assert not torch.equal(skip, other)
+    assert torch.equal(pool, x)
+    fan.eval()
+    assert torch.equal(terms()[0][0], x)
+
+
+def test_a_stage_sets_the_rate_and_the_selection_takes_none():
+    search = begin("p-darts", 3)
+    rates = [{fan.skip_dropout for fan in search.net.modules() if isinstance(fan, Fan)} for _ in search.rounds()]
+    assert all(len(rate) == 1 and 0 < next(iter(rate)) <= 0.7 for rate in rates)
+    search.select()
+    assert {fan.skip_dropout for fan in search.net.modules() if isinstance(fan, Fan)} == {0.0}
+
+
+class TestFewSkips:
+    def searched(self):
+        search = begin("p-darts", 3, name="darts", stages="single")
+        torch.manual_seed(1)
+        with torch.no_grad():
+            for alpha in search.a:
+                alpha.copy_(torch.randn(14, 8))
+                alpha[:, OPS.index("skip_connect")] += 2.0
+        return search
+
+    def skips(self, architecture, cell="normal"):
+        return sum(edge.op == "skip_connect" for edge in architecture.cells[cell].edges)
+
+    def test_at_most_m_in_the_normal_cell_and_any_in_the_other(self):
+        search = self.searched()
+        plain = search.largest()
+        assert self.skips(plain) > 2
+        for most in range(9):
+            chosen = FewSkips(most)(search).architecture
+            assert self.skips(chosen) == min(most, self.skips(plain))
+            assert chosen.cells["reduce"] == plain.cells["reduce"]
+        assert FewSkips(8)(search).architecture == plain
+
+    def test_the_strongest_stay_and_a_second_time_changes_nothing(self):
+        search = self.searched()
+        values = FewSkips(2).limited(search)
+        before = search.living()["normal"].softmax(1)[:, OPS.index("skip_connect")]
+        gone = values["normal"][:, OPS.index("skip_connect")].isneginf()
+        kept = search.net.path(search.largest(values))["normal"].weights[:, OPS.index("skip_connect")].bool()
+        assert before[kept].min() > before[gone].min()
+        with torch.no_grad():
+            search.net.alpha["normal"].copy_(values["normal"])
+        assert FewSkips(2).limited(search)["normal"].equal(values["normal"])
+
+    def test_bad_input(self):
+        with pytest.raises(InputError, match="most is -1"):
+            FewSkips(-1)
