@@ -1,4 +1,8 @@
-"""DARTS-PT's rule (Wang et al. 2021), without its tuning in between: each decision keeps the option missed most."""
+"""DARTS-PT's selection (Wang et al. 2021, Algorithm 1): each decision keeps the option whose removal costs most.
+
+With `tune`, decisions come in a random order, and the weights are trained for so many steps after each one, with the
+decisions that are made: all of the paper's method. Without it, nothing is trained and they come in the order of α.
+"""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -6,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from idarts.errors import InputError
 from idarts.layers.mixture import Mixture
 from idarts.searching.judge import FORWARD_COST, Judge
 from idarts.searching.registries import SELECTIONS
@@ -19,8 +24,13 @@ if TYPE_CHECKING:
 class Perturbation:
     """Decision by decision: remove each option in turn, keep the one whose removal costs most, then fix the decision.
 
-    The decisions that are still open are mixed by the softmax.
+    The decisions that are still open are mixed by the softmax. `tune` steps at the last learning rate follow each one.
     """
+
+    def __init__(self, tune: int = 0) -> None:
+        if tune < 0:
+            raise InputError(f"selection.options: tune is {tune}, expected a whole number of at least 0")
+        self.tune = tune
 
     def __call__(self, search: "Search") -> Selected:
         judge = Judge.of(search)
@@ -32,23 +42,38 @@ class Perturbation:
         if not search.selection.none and net.none is not None:
             for value in mixing.values():
                 value[:, net.none] = -torch.inf  # it took no part in the training, or must not here
-        for name, value in kept.items():
-            for row in range(len(value)):
-                alive = search.mask[name][row]
-                options = [column for column in range(value.shape[1]) if column != net.none and alive[column]]
-                scores = [judge(_without(mixing, name, row, column)) for column in options]
-                cost += judge.cost * len(options)
-                missed, first = options[scores.index(min(scores))], int(value[row].argmax())
-                # Swapped, so that a rule that compares decisions sees no change.
-                value[row, [missed, first]] = value[row, [first, missed]]
-                mixing[name][row] = -torch.inf
-                mixing[name][row, missed] = 0.0
+        for name, row in self._order(kept):
+            value, alive = kept[name], search.mask[name][row]
+            options = [column for column in range(value.shape[1]) if column != net.none and alive[column]]
+            scores = [judge(_without(mixing, name, row, column)) for column in options]
+            cost += judge.cost * len(options)
+            missed, first = options[scores.index(min(scores))], int(value[row].argmax())
+            # Swapped, so that a rule that compares decisions sees no change.
+            value[row, [missed, first]] = value[row, [first, missed]]
+            mixing[name][row] = -torch.inf
+            mixing[name][row, missed] = 0.0
+            cost += self._tune(search, mixing)
         return Selected(search.pick(kept), cost)
+
+    def _order(self, kept: Mapping[str, Tensor]) -> list[tuple[str, int]]:
+        rows = [(name, row) for name, value in kept.items() for row in range(len(value))]
+        return [rows[place] for place in torch.randperm(len(rows)).tolist()] if self.tune else rows
+
+    def _tune(self, search: "Search", mixing: Mapping[str, Tensor]) -> float:
+        """Weight steps with the decisions made so far; what they cost."""
+        cost = 0.0
+        for _ in range(self.tune if search.weights else 0):
+            search.weights.step(
+                lambda: {key: Mixture(value.softmax(dim=-1)) for key, value in mixing.items()}, search.rate()
+            )
+            cost += search.weights.evaluations
+        return cost
 
     def seconds(self, search: "Search") -> float:
         """As long as a judgement of each option, at the pace of the rounds so far."""
         options: int = sum(alpha.numel() for alpha in search.net.alpha.values())
-        return search.seconds_per_evaluation() * FORWARD_COST * options * search.selection.batches
+        tuning = self.tune * sum(len(alpha) for alpha in search.net.alpha.values())
+        return search.seconds_per_evaluation() * (FORWARD_COST * options * search.selection.batches + tuning)
 
 
 def _without(values: Mapping[str, Tensor], name: str, row: int, column: int) -> dict[str, Mixture]:

@@ -1,0 +1,116 @@
+"""FairDARTS, SmoothDARTS, DARTS−, β-DARTS, DARTS-PT: each idea by its closed form, and in a search."""
+
+import math
+
+import pytest
+import torch
+from tiny import QUICK, begin
+
+from idarts import InputError
+from idarts.searching.penalties.beta_decay import beta_decay
+from idarts.searching.penalties.zero_one import zero_one
+from idarts.searching.relaxations.perturbed import Perturbed
+from idarts.searching.relaxations.sigmoid import sigmoid
+from idarts.searching.selections.perturbation import Perturbation
+
+MASK = {"cell": [[True, True, True, False]] * 2}
+
+
+def gradient(penalty, alpha, used=1.0, **options):
+    alphas = {"cell": alpha.clone().requires_grad_()}
+    (grad,) = torch.autograd.grad(penalty(alphas, MASK, used, **options), alphas["cell"])
+    return grad
+
+
+def test_zero_one_pushes_each_sigmoid_away_from_one_half():
+    alpha = torch.tensor([[1.0, -1.0, 0.0, 5.0], [2.0, 0.3, -0.3, 5.0]])
+    grad = gradient(zero_one, alpha, weight=6.0)
+    s = alpha.sigmoid()
+    exact = -6.0 * 2 * (s - 0.5) * s * (1 - s) / 6
+    torch.testing.assert_close(grad[:, :3], exact[:, :3])
+    assert not grad[:, 3].any()  # not alive
+    assert grad[0, 0] < 0 < grad[0, 1]  # downhill α grows where it is positive
+
+
+def test_options_with_a_sigmoid_do_not_compete():
+    alpha = torch.randn(1, 3, requires_grad=True)
+    (grad,) = torch.autograd.grad(sigmoid(alpha).weights[0, 0], alpha)
+    assert grad[0, 0] > 0
+    assert not grad[0, 1:].any()
+
+
+def test_beta_decays_gradient_is_the_softmax_and_grows_with_the_budget():
+    alpha = torch.randn(2, 4)
+    grad = gradient(beta_decay, alpha, used=0.5, weight=4.0)
+    torch.testing.assert_close(grad[:, :3], 4.0 * 0.5 * alpha[:, :3].softmax(1) / 2)
+    assert not grad[:, 3].any()
+    assert not gradient(beta_decay, alpha, used=0.0, weight=4.0).any()
+
+
+def test_noise_grows_stays_in_its_bounds_and_has_no_direction():
+    torch.manual_seed(0)
+    alpha = torch.tensor([0.0, 1.0, 2.0]).repeat(20_000, 1)
+    plain = alpha[0].softmax(0)
+    weights = Perturbed(most=0.05).at(0.5)(alpha).weights
+    torch.testing.assert_close(weights.sum(1), torch.ones(20_000))
+    assert (weights - plain).abs().max() < 0.025 * 2.1  # δ of one option, and the normalisation by all
+    assert (weights - plain).abs().max() > 0.02
+    torch.testing.assert_close(weights.mean(0), plain, atol=1e-3, rtol=0)
+    assert Perturbed(most=5.0)(alpha).weights.min() >= 0
+    with pytest.raises(InputError, match="expected at least 0"):
+        Perturbed(most=-1.0)
+
+
+def test_smooth_darts_trains_w_under_noise_and_steps_alpha_without():
+    search = begin("sdarts-rs", 4)
+    next(search.rounds())
+    one, other = (search.strategy.mixtures()["cell"].weights for _ in range(2))
+    assert not torch.equal(one, other)
+    assert torch.equal(search.net.mixtures()["cell"].weights, search.net.mixtures()["cell"].weights)
+
+
+def test_the_auxiliary_skip_adds_beta_to_the_skip_alone_and_fades():
+    search = begin("darts-minus", 4)
+    skip, alpha = search.net.skip, search.a[0]
+    seen = []
+    for _ in search.rounds():
+        mixture = search.relaxed(search.relaxation, "cell")(alpha)
+        more = mixture.weights - alpha.detach()[:, 1:].softmax(1).new_zeros(6, 5).index_copy(
+            1, torch.arange(1, 5), alpha[:, 1:].softmax(1)
+        )
+        seen.append(more[0, skip].item())
+        more = more.detach().clone()
+        more[:, skip] -= seen[-1]
+        torch.testing.assert_close(more, torch.zeros(6, 5))
+    assert seen == pytest.approx([0.75, 0.5, 0.25, 0.0], abs=1e-6)
+
+
+def test_beta_darts_lowers_the_logits():
+    means = []
+    for weight in (0.0, 50.0):
+        search = begin("beta-darts", 4, alpha={"penalty_options": {"weight": weight}})
+        with torch.no_grad():
+            search.a[0][:, 3] = 1.0
+        list(search.rounds())
+        means.append(search.a[0][:, 1:].mean().item())
+    assert means[1] < means[0] - 0.1
+
+
+class TestTuning:
+    def test_weights_are_tuned_after_each_decision_and_it_is_counted(self):
+        search = begin("darts-pt", 1, selection=QUICK | {"options": {"tune": 2}})
+        list(search.rounds())
+        before, cost = [w.detach().clone() for w in search.w], search.gradient_evaluations
+        search.select()
+        assert any(not torch.equal(one, other) for one, other in zip(before, search.w, strict=True))
+        assert search.gradient_evaluations - cost == pytest.approx(6 * 2 + 6 * 4 / 3)  # and four looks a decision
+
+    def test_without_tuning_nothing_moves(self):
+        search = begin("darts-pt", 1, selection=QUICK | {"options": {}})
+        list(search.rounds())
+        before = [w.detach().clone() for w in search.w]
+        search.select()
+        assert all(torch.equal(one, other) for one, other in zip(before, search.w, strict=True))
+        with pytest.raises(InputError, match="tune is -1"):
+            Perturbation(tune=-1)
+        assert math.isfinite(search.selector.seconds(search))
