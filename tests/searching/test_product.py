@@ -10,7 +10,7 @@ from torch import nn
 from idarts import Choice, InputError, derive
 from idarts.data import Batches, load
 from idarts.hypergrad import SOLVERS
-from idarts.searching import RELAXATIONS, SELECTIONS, Task, config
+from idarts.searching import OBJECTIVES, PENALTIES, RELAXATIONS, RULES, SELECTIONS, STRATEGIES, Task, config
 from idarts.searching.registries import build_part
 from idarts.searching.streams import TensorBatches
 from idarts.spaces import ChoiceSupernet, network, space
@@ -18,6 +18,8 @@ from idarts.spaces import ChoiceSupernet, network, space
 # What has to be refused, and the words that say why. Everything else has to run.
 REFUSED = {
     ("uniform", None, None): "gives α no gradient",
+    ("sampled", None, None): "gives α no gradient",
+    ("auxiliary-skip", None, None): "needs a space with skip connections",  # which a model of Choices is not
     ("dirichlet", "second order", None): "has no second derivative",
     ("partial-channels", None, None): "built into a supernet",  # which a model of Choices is not
 }
@@ -37,7 +39,7 @@ def expected(relaxation, method, selection):
     return None
 
 
-def start(relaxation, method, selection):
+def start(relaxation="softmax", method="first-order", selection="argmax", **changes):
     torch.manual_seed(0)
     model = nn.Sequential(
         Choice({"a": nn.Linear(3, 4), "b": nn.Linear(3, 4, bias=False), "c": nn.Sequential(nn.Linear(3, 4))}, "one"),
@@ -52,6 +54,7 @@ def start(relaxation, method, selection):
         relaxation=relaxation,
         hypergradient={"method": method, "damping": 0.1, **OPTIONS.get(method, {})},
         selection={"rule": selection, "samples": 3, "batches": 1, "steps": 1},
+        **changes,
     )
     return Task(ChoiceSupernet(model), *streams, settings, network=lambda chosen: derive(model, chosen)).search()
 
@@ -100,8 +103,57 @@ def test_partial_channels_run_where_they_are_built_in(method):
         assert bool(search.tried) == (rule == "trials")
 
 
+PATHS = ("gumbel", "sampled", "uniform")  # relaxations that draw one path
+
+
+@pytest.mark.parametrize(("relaxation", "objective"), list(product(RELAXATIONS, OBJECTIVES)))
+def test_every_objective_of_the_weights_runs_with_every_relaxation_or_says_why_not(relaxation, objective):
+    """A relaxation of the weight steps; α's own is the softmax."""
+    weights = {"relaxation": relaxation, "objective": objective}
+    if relaxation == "partial-channels":
+        with pytest.raises(InputError, match="built into a supernet"):
+            start(weights=weights)
+        return
+    if relaxation == "auxiliary-skip":
+        with pytest.raises(InputError, match="needs a space with skip connections"):
+            next(start(weights=weights).rounds())
+        return
+    if objective == "archive" and relaxation not in PATHS:
+        with pytest.raises(InputError, match="trains single paths"):
+            next(start(weights=weights).rounds())
+        return
+    (only,) = start(weights=weights).rounds()
+    assert math.isfinite(only.train_loss)
+
+
+@pytest.mark.parametrize(("rule", "penalty"), list(product(RULES, PENALTIES)))
+def test_every_rule_runs_with_every_penalty(rule, penalty):
+    for relaxation in set(RELAXATIONS) - {"uniform", "sampled", "partial-channels", "auxiliary-skip"}:
+        search = start(relaxation, alpha={"rule": rule, "penalty": penalty})
+        (only,) = search.rounds()
+        assert math.isfinite(only.valid_loss)
+        assert all(alpha.isfinite().all() for alpha in search.a)
+
+
+@pytest.mark.parametrize(("strategy", "relaxation"), list(product(["fixed", "one-level", "importance"], RELAXATIONS)))
+def test_strategies_with_a_relaxation_run_with_every_one_or_say_why_not(strategy, relaxation):
+    assert strategy in STRATEGIES
+    refused = {"partial-channels": "built into a supernet", "auxiliary-skip": "needs a space with skip connections"}
+    if strategy == "one-level":
+        refused |= dict.fromkeys(["uniform", "sampled"], "gives α no gradient")
+    if relaxation in refused:
+        with pytest.raises(InputError, match=refused[relaxation]):
+            start(relaxation, strategy=strategy)
+        return
+    (only,) = start(relaxation, strategy=strategy).rounds()
+    assert math.isfinite(only.valid_loss)
+
+
 def test_the_product_is_not_empty():
     """So that a registry which finds no files does not pass for one without faults."""
-    assert len(RELAXATIONS) >= 5
+    assert len(RELAXATIONS) >= 11
+    assert len(OBJECTIVES) >= 3
+    assert len(PENALTIES) >= 4
+    assert len(RULES) >= 2
     assert len(SOLVERS) >= 9
     assert len(SELECTIONS) >= 4
