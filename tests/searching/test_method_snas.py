@@ -19,7 +19,7 @@ DRAWS = 100_000
 
 
 def expectation(a, temperature):
-    """E[Z₁] of two options: the integral of σ((a + x)/λ) over logistic noise x, by the midpoint rule in its quantiles."""
+    """E[Z₁] of two options: σ((a + x)/λ) integrated over logistic noise x, by the midpoint rule in its quantiles."""
     quantiles = (torch.arange(400_000, dtype=torch.float64) + 0.5) / 400_000
     return ((a + quantiles.logit()) / temperature).sigmoid().mean().item()
 

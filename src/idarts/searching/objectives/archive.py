@@ -1,8 +1,9 @@
 """NSAS' objective: the present path and an archive of earlier, diverse ones (Zhang et al. 2020, Eq. 7 and Algorithm 1).
 
-L = (1 − ε)·L(w, present) + ε·mean over the archive of L(w, member): training one path must not make w forget others. The
-archive's part is back-propagated, as the paper has it. The published scripts for the DARTS space compute it on copies
-of the network and turn it into a number first: it has no gradient there, and only halves the step.
+L = (1 − ε)·L(w, present) + ε·mean over the archive of L(w, member): training one path must not make w forget others.
+The archive's part is back-propagated, as the paper has it. The published scripts for the DARTS space compute it on
+copies of the network and turn it into a number first: it has no gradient there, and only halves the step. A path takes
+one operation on every edge of the supernet here, as in `random-nas`; theirs has two edges into each node.
 
 The archive is kept diverse. Novelty of a path = its mean distance to the nearest members, distance = the share of
 decisions that differ. While the archive is being filled, each member is the most novel of some draws. Then, each step,
