@@ -149,7 +149,7 @@ class Search:
             copy_from_first(self.net)
             self.mask = self.mask or self._full_mask()
             require_same_decisions(self.net, self.mask)
-            if getattr(self._make_strategy, "steps_alpha", False):
+            if index == 0 and getattr(self._make_strategy, "steps_alpha", False):  # pruning may cut nodes off later
                 self._train_mode()
                 require_reached(self.net, peek_batch(self.task.valid), self.task.loss, self.mask)
             self.weights = WeightTraining(self.net, self.task, self.settings)

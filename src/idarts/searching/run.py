@@ -102,9 +102,10 @@ def run_search(
 
 def _resolved(search: Search) -> dict[str, Any]:
     """What `auto` became, for config.json."""
-    strategy = search.strategy
-    stepped = isinstance(strategy, Stepping) and strategy.automatic
-    return {**search.task.sizes, **({"alpha.rate": strategy.alpha_rate()} if stepped else {})}
+    strategy, sizes = search.strategy, search.task.sizes
+    if isinstance(strategy, Stepping) and strategy.automatic:
+        return {**sizes, "alpha.rate": strategy.alpha_rate()}
+    return dict(sizes)
 
 
 def _verdict(search: Search, log: list[dict[str, Any]]) -> Verdict | None:

@@ -45,11 +45,13 @@ class WeightTraining:
 
     def step(self, draw: Callable[[], Mapping[str, Mixture]], rate: float) -> Tensor:
         """One step on what is drawn; loss and accuracy of its batch, the mean of all mixtures that it looked at."""
+        batches = (next(self.task.train) for _ in range(1))  # drawn when it is needed, after the first mixtures
         batch: list[Any] = []
         seen: list[Tensor] = []
 
         def evaluate(mixtures: Mapping[str, Mixture]) -> Tensor:
-            inputs, targets = batch or batch.extend(next(self.task.train)) or batch  # one batch for all mixtures
+            batch.extend(batches)
+            ((inputs, targets),) = batch  # one for all mixtures
             with self.sgd.autocast():
                 outputs = call_module(self.net, inputs, mixtures=mixtures)
                 loss = scalar(self.task.loss(outputs, targets), "training")

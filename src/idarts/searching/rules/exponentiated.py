@@ -41,7 +41,8 @@ class Exponentiated:
     def __init__(self, alphas: Sequence[nn.Parameter], settings: "Alpha") -> None:
         assert settings.rate != "auto"  # the search has replaced it by a number
         unknown = settings.options.keys() - {"bound", "wipe_out"}
-        self.bound, self.wipe_out = settings.options.get("bound", 1.0), settings.options.get("wipe_out", True)
+        self.bound: float = settings.options.get("bound", 1.0)
+        self.wipe_out = bool(settings.options.get("wipe_out", True))
         if unknown or not (isinstance(self.bound, int | float) and self.bound > 0):
             raise InputError(
                 f"alpha.options is {settings.options}; the rule exponentiated has `bound`, a positive number, and "
@@ -70,7 +71,7 @@ class Exponentiated:
         """The mask without the options that cannot win any more; it only ever gets smaller."""
         if not self.wipe_out:
             return mask
-        slack, left = 2 * self.rate * self.bound * rounds_left, {}
+        slack, left = 2 * self.rate * self.bound * rounds_left, Mask()
         for name, rows in mask.items():
             count, left[name] = (fewest or {}).get(name, 1), []
             for alive, values in zip(rows, alphas[name].tolist(), strict=True):

@@ -61,12 +61,12 @@ class Perturbation:
 
     def _tune(self, search: "Search", mixing: Mapping[str, Tensor]) -> float:
         """Weight steps with the decisions made so far; what they cost."""
-        cost = 0.0
-        for _ in range(self.tune if search.weights else 0):
-            search.weights.step(
-                lambda: {key: Mixture(value.softmax(dim=-1)) for key, value in mixing.items()}, search.rate()
-            )
-            cost += search.weights.evaluations
+        weights, cost = search.weights, 0.0
+        mixtures = {name: Mixture(value.softmax(dim=-1)) for name, value in mixing.items()}
+        for _ in range(self.tune):
+            assert weights is not None  # a judge has looked at the supernet before
+            weights.step(lambda: mixtures, search.rate())
+            cost += weights.evaluations
         return cost
 
     def seconds(self, search: "Search") -> float:

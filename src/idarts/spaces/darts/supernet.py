@@ -56,7 +56,8 @@ class DartsSupernet(Supernet):
     @torch.no_grad()
     def _importance(self, name: str) -> Tensor:
         """The softmax of α, times the weight of the edge where it has one (PC-DARTS)."""
-        shares, weights = self.edge_weights(name), self.alpha[name].softmax(1)
+        shares = self.edge_weights(name)
+        weights: Tensor = self.alpha[name].softmax(1)
         return weights if shares is None else shares[:, None] * weights
 
     def path(self, architecture: Architecture) -> dict[str, Mixture]:
