@@ -18,7 +18,7 @@ from idarts.data import SOURCES, load
 from idarts.experiments import EXPERIMENTS, Request, run_experiment
 from idarts.hypergrad import SOLVERS
 from idarts.pages import write_report
-from idarts.searching import RELAXATIONS, RULES, SCHEDULES, SELECTIONS, STRATEGIES
+from idarts.searching import OBJECTIVES, PENALTIES, RELAXATIONS, RULES, SCHEDULES, SELECTIONS, STRATEGIES
 from idarts.tables import TABLES
 
 PARTS = Path(__file__).parent / "parts"
@@ -31,6 +31,8 @@ CASES = {
     "rule for α": ("--alpha.rule", "sign_rule:Sign", "alpha.rule", RULES),
     "estimator": ("--hypergradient.method", "running_estimator:Running", "hypergradient.method", SOLVERS),
     "selection": ("--selection.rule", "second_best_selection:second_best", "selection.rule", SELECTIONS),
+    "objective": ("--weights.objective", "twice_objective:Twice", "weights.objective", OBJECTIVES),
+    "penalty": ("--alpha.penalty", "small_alpha:small", "alpha.penalty", PENALTIES),
     "stages": ("--stages", "two_stages:two_stages", "stages", SCHEDULES),
     "strategy": ("--strategy", "tiny_evolution:TinyEvolution", "strategy", STRATEGIES),
     "space": ("--space", "chain_space:CHAIN", None, SPACES),

@@ -1,4 +1,4 @@
-"""NSAS' objective: the present path and an archive of earlier, diverse ones (Zhang et al. 2020, Eq. 7 and Algorithm 1).
+"""NSAS' objective: the present path and an archive of earlier, diverse ones (Zhang et al., CVPR 2020).
 
 L = (1 − ε)·L(w, present) + ε·mean over the archive of L(w, member): training one path must not make w forget others.
 The archive's part is back-propagated, as the paper has it. The published scripts for the DARTS space compute it on

@@ -1,4 +1,4 @@
-"""PARSEC's objective: several paths, each weighted by its likelihood (Casale et al. 2019, Section 3).
+"""PARSEC's objective: several paths, each weighted by its likelihood (Casale et al. 2019, arXiv:1902.05116).
 
 The gradient of the log evidence in w is Σ ω_k ∇ log p(y|X, w, path_k) with ω = softmax(−N·loss); divided by N, as for
 any mean loss, that is the gradient of −Σ ω_k·loss_k with ω held fixed.

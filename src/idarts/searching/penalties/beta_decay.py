@@ -1,4 +1,4 @@
-"""β-DARTS' regulariser: λ·mean over decisions of log Σ exp α, where λ grows with the budget (Ye et al. 2022, Eq. 9).
+"""β-DARTS' regulariser: λ·mean over decisions of log Σ exp α, where λ grows (Ye et al. 2022, arXiv:2203.01665).
 
 Its gradient in α is softmax(α): every step lowers the large logits most, which bounds the differences between them.
 """

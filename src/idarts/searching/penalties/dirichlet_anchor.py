@@ -1,4 +1,4 @@
-"""DrNAS' anchor in its KL form: λ·KL(Dir(β) ‖ Dir(1)), β = elu(α) + 1 (Chen et al. 2021, Eq. 4).
+"""DrNAS' anchor in its KL form: λ·KL(Dir(β) ‖ Dir(1)), β = elu(α) + 1 (Chen et al. 2021, arXiv:2006.10355).
 
 It keeps the distribution of the weights near the uniform one. The ℓ2 form, which the published code takes, is Adam's
 weight decay on α (`alpha.decay`): α = 0 is the anchor β = 1. With this one, set that to 0.

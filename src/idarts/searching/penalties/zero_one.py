@@ -1,4 +1,4 @@
-"""FairDARTS' zero-one loss: −λ·mean (σ(α) − ½)², which pushes every sigmoid to 0 or to 1 (Chu et al. 2020, Eq. 5)."""
+"""FairDARTS' zero-one loss: −λ·mean (σ(α) − ½)² pushes sigmoids to 0 or 1 (Chu et al. 2020, arXiv:1911.12126)."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""DARTS−'s relaxation: an auxiliary skip connection on every edge, which fades (Chu et al. 2021, Eq. 6).
+"""DARTS−'s relaxation: an auxiliary skip connection on every edge, which fades (Chu et al. 2021, arXiv:2009.01027).
 
 ō(x) = β·x + Σ softmax(α)·o(x). The auxiliary skip helps the optimisation, so that α's own skip need not: α then says
 what the operation is worth. β falls linearly from 1 to 0 over the budget. Adding β·x is adding β to the weight of the

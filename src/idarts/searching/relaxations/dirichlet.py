@@ -1,4 +1,4 @@
-"""DrNAS' relaxation: the weights are drawn from a Dirichlet distribution (Chen et al. 2021, Section 2.2).
+"""DrNAS' relaxation: the weights are drawn from a Dirichlet distribution (Chen et al. 2021, arXiv:2006.10355).
 
 θ ~ Dir(β) with β = elu(α) + 1, so α = 0 is the uniform distribution over the simplex. Gradients are pathwise. Among
 some of the options it is the Dirichlet distribution of their concentrations: the same as drawing all, leaving the

@@ -1,4 +1,4 @@
-"""XNAS' relaxation: the softmax of α, whose derivative is that of the weights themselves (Nayman et al. 2019, Eq. 3).
+"""XNAS' relaxation: the softmax of α, with the derivative of the weights (Nayman et al. 2019, arXiv:1906.08031).
 
 The weights are u = softmax(α), and α's gradient is ∂L2/∂u, not ∂L2/∂α: the reward of an expert is −∂L2/∂u_i, without
 the normalisation. The rule `exponentiated` needs it so. An α that several cells share gets the sum over them.

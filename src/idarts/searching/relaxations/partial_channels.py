@@ -1,6 +1,6 @@
-"""PC-DARTS' relaxation: only a part of every node's channels goes through the operations (Xu et al. 2020, Eq. 2–4).
+"""PC-DARTS' relaxation: only a part of a node's channels is searched (Xu et al. 2020, arXiv:1907.05737).
 
-With `edges`, each edge also has a weight β, a softmax over the inputs of a node (Eq. 4), which scales the channels that
+With `edges`, each edge also has a weight β, a softmax over the inputs of a node, which scales the channels that
 pass by as well. The paper takes random channels; its code takes the first 1/K and shuffles channels behind every node,
 and so do we: a fixed slice costs no copy, and the shuffle gives each channel its turn.
 """

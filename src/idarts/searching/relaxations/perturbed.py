@@ -1,4 +1,4 @@
-"""SmoothDARTS' random perturbation (SDARTS-RS; Chen and Hsieh 2020, Eq. 5): noise on the weights of the mixture.
+"""SmoothDARTS' random perturbation: noise on the mixture (SDARTS-RS; Chen and Hsieh 2020, arXiv:2002.05283).
 
 Weights w that do well under noise make the validation loss smooth in α. It is a relaxation for the weight steps
 (`weights.relaxation`); α's step takes the softmax. As in the published code, noise is added to softmax(α), negative

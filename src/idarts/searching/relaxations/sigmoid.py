@@ -1,4 +1,4 @@
-"""FairDARTS' relaxation: options do not compete; each has its own sigmoid (Chu et al. 2020, Eq. 3)."""
+"""FairDARTS' relaxation: options do not compete; each has its own sigmoid (Chu et al. 2020, arXiv:1911.12126)."""
 
 from torch import Tensor
 

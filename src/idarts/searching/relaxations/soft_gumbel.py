@@ -1,4 +1,4 @@
-"""SNAS' relaxation: a soft draw of every decision, from the concrete distribution (Xie et al. 2019, Eq. 4).
+"""SNAS' relaxation: a soft draw of every decision, from the concrete distribution (Xie et al. 2019, arXiv:1812.09926).
 
 Z = softmax((α + G)/λ) with Gumbel noise G. All options run, and nothing is made hard, so gradients are pathwise:
 ∂Z_k/∂α_j = (δ_jk − Z_j)·Z_k/λ. λ falls linearly over the budget; the published scheduler always divides by 150 epochs,

@@ -1,4 +1,4 @@
-"""XNAS' rule: exponentiated gradient, and experts that leave for good (Nayman et al. 2019, Algorithm 1).
+"""XNAS' rule: exponentiated gradient, experts that leave (Nayman et al. 2019, arXiv:1906.08031, Algorithm 1).
 
 With u = softmax(a) and the reward R = −∂L2/∂u, clipped to ±𝓛, a step is u ← u·exp(ηR)/Z, in logits a ← a + ηR. An
 expert leaves once it cannot catch up: a gap closes by at most 2η𝓛 a step, so in round t of T those leave whose logit is

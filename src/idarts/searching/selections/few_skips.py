@@ -1,4 +1,4 @@
-"""P-DARTS' selection: the largest of α, with at most M skip connections (Chen et al. 2019, Section 3.3).
+"""P-DARTS' selection: the largest of α, with at most M skip connections (Chen et al. 2019, arXiv:1904.12760).
 
 While the first group of decisions (the normal cell) has more, the weakest skip loses its option and the architecture is
 read again. The paper takes M = 2; the published code prints the cells of all M.

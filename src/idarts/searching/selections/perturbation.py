@@ -1,4 +1,4 @@
-"""DARTS-PT's selection (Wang et al. 2021, Algorithm 1): each decision keeps the option whose removal costs most.
+"""DARTS-PT's selection (Wang et al. 2021, arXiv:2108.04392): each decision keeps the option whose removal costs most.
 
 With `tune`, decisions come in a random order, and the weights are trained for so many steps after each one, with the
 decisions that are made: all of the paper's method. Without it, nothing is trained and they come in the order of α.

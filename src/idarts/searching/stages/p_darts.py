@@ -1,4 +1,4 @@
-"""P-DARTS' three stages (Chen et al. 2019, Sections 3.2–3.3): each deeper, with fewer options; w and α start afresh.
+"""P-DARTS' three stages (Chen et al. 2019, arXiv:1904.12760): each deeper, with fewer options; w and α start afresh.
 
 Depth 5 → 11 → 17 cells (here 1, 2.2 and 3.4 times the supernet's depth), 8 → 5 → 3 options by the softmax of α, edge by
 edge; in the last stage `none` leaves first. Behind identity skips there is dropout, p₀ = 0.1, 0.4, 0.7. The paper says

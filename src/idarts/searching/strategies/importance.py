@@ -1,4 +1,4 @@
-"""PARSEC: α is the prior of paths, and steps along the gradient of the log evidence (Casale et al. 2019, Section 3).
+"""PARSEC: α is the prior of paths, and steps by the log evidence (Casale et al. 2019, arXiv:1902.05116).
 
 K paths are drawn from p(path|α) = Π softmax(α), and judged on one validation batch. With the importance weights
 ω = softmax(−N·loss), N images in the batch (the likelihood is a product over images; with the mean loss all ω would be

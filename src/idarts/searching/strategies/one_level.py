@@ -1,4 +1,4 @@
-"""One level, as in SNAS: the batch and the loss that step w also step α (Xie et al. 2019, Section 2.3).
+"""One level, as in SNAS: the batch and the loss that step w also step α (Xie et al. 2019, arXiv:1812.09926).
 
 The last of the T weight steps gives both gradients from one pass, at the same w and for the same draw. α's gradient
 costs nothing then; a look at a validation batch, which only reports, costs a forward pass.
