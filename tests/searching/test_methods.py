@@ -77,7 +77,8 @@ def test_methods_are_listed_with_axes_papers_costs_and_needs(capsys):
     assert all(rows[name]["paper"] and rows[name]["cost"] for name in NEW)
     assert rows["xnas"]["axes"]["rule"] == "exponentiated"
     assert rows["nsas"]["axes"]["objective"] == "archive"
-    assert rows["pc-darts"]["needs"] == "operations on edges"
+    assert "operations on edges" in rows["pc-darts"]["needs"]
+    assert not rows["xnas"]["needs"]
     assert main(["methods"]) == 0
     assert "10.7 gradient evaluations a round" in capsys.readouterr().out
 

@@ -29,7 +29,7 @@ def run(args: Namespace) -> None:
         say(fill(row["summary"], 100, initial_indent="  ", subsequent_indent="  "))
         say(f"  {axes}")
         cost = f"{row['cost']:.3g} gradient evaluations a round" if row["cost"] else "cost by its evaluations"
-        say(f"  {cost}{'; needs ' + row['needs'] if row['needs'] else ''}")
+        say(f"  {cost}{'; needs ' + ', '.join(row['needs']) if row['needs'] else ''}")
     say("\nUse one with `idarts search --method NAME`; --json also has papers and settings.")
 
 

@@ -25,7 +25,7 @@ class Entry:
     settings: dict[str, Any]
     spaces: tuple[str, ...] = ()  # that it is made for; any, if empty
     cost: float | None = None  # of a round, in gradient evaluations, with the method's own settings
-    needs: str = ""  # of a space, where not every one will do
+    needs: tuple[str, ...] = ()  # of a space, where not every one will do
 
 
 class Catalogue(Mapping[str, dict[str, Any]]):
@@ -84,8 +84,8 @@ nas-bench-1shot1-s3, not for mine; remove it: without a preset all sizes follow 
 def _read(path: str, text: str) -> Entry:
     data = tomllib.loads(text)
     name, spaces = path.removesuffix(".toml"), tuple(data.get("spaces", ()))
-    facts = {key: data[key] for key in ("cost", "needs") if key in data}
-    return Entry(name, data["summary"], data.get("paper"), data.get("settings", {}), spaces, **facts)
+    settings, needs = data.get("settings", {}), tuple(data.get("needs", ()))
+    return Entry(name, data["summary"], data.get("paper"), settings, spaces, data.get("cost"), needs)
 
 
 METHODS = Catalogue("method", "methods")

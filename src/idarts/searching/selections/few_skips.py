@@ -4,7 +4,7 @@ While the first group of decisions (the normal cell) has more, the weakest skip 
 read again. The paper takes M = 2; the published code prints the cells of all M.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 @SELECTIONS.register("few-skips")
 class FewSkips:
-    """The largest of α with at most `most` skip connections in the first group; all, where a space has none."""
+    """The largest of α with at most `most` skip connections in the first group; where a space has none, the largest."""
+
+    needs_supernet: ClassVar[bool] = True
 
     def __init__(self, most: int = 2) -> None:
         if most < 0:
