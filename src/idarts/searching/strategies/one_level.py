@@ -2,6 +2,10 @@
 
 The last of the T weight steps gives both gradients from one pass, at the same w and for the same draw. α's gradient
 costs nothing then; a look at a validation batch, which only reports, costs a forward pass.
+
+SNAS selects the largest option of every edge, `none` included, and keeps all edges: that is `argmax` with `none` in a
+space that has an operation on every edge. A space that keeps two edges a node does so here as well. SNAS' penalty on
+the logarithm of the cost is left out; `cost.kind` has a penalty with a target.
 """
 
 from typing import TYPE_CHECKING
