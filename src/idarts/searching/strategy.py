@@ -33,11 +33,12 @@ class Strategy(ABC):
     """How architectures are searched: by gradients, by a controller, by a population.
 
     A strategy is made with the search that it belongs to, anew for each stage. One with `shares_weights = False` has no
-    supernet: a round is then its `step` alone. What it spends beyond weight steps it adds to
+    supernet: a round is then its `step` alone; with None it has one if its evaluator needs one. What it spends beyond weight steps it adds to
     `search.spent.gradient_evaluations`.
     """
 
-    shares_weights: ClassVar[bool] = True
+    shares_weights: ClassVar[bool | None] = True
+    evaluates: ClassVar[bool] = False  # by the evaluator of the settings
     steps_alpha: ClassVar[bool] = False  # by gradients, which must then reach every decision
 
     def __init__(self, search: "Search") -> None:
@@ -58,6 +59,16 @@ class Strategy(ABC):
     def sample(self) -> Architecture:
         """An architecture at random, as the strategy prefers them: a candidate for selections."""
         return self.current()
+
+    def finalists(self, number: int) -> list[Architecture]:
+        """The best architectures for trials, at most so many; none if these are α and its neighbours."""
+        del number
+        return [] if self.search.shares_weights else [self.current()]
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do, although the budget is not spent."""
+        return False
 
     def state_dict(self) -> dict[str, Any]:
         """Tensors and plain values only."""

@@ -1,0 +1,120 @@
+"""What strategies that propose architectures one by one share: evaluate it, remember it, learn from it."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from idarts.arch import Architecture, from_json, to_json
+from idarts.errors import InputError
+from idarts.layers.mixture import Mixture
+from idarts.searching.evaluator import Evaluator
+from idarts.searching.registries import EVALUATORS
+from idarts.searching.round import Step
+from idarts.searching.strategy import Strategy
+
+if TYPE_CHECKING:
+    from idarts.searching.loop import Search
+
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Member:
+    """An architecture that was evaluated."""
+
+    architecture: Architecture
+    reward: float
+
+
+class Proposing(Strategy):
+    """A round is one evaluation: `propose` names an architecture, `learn` gets its reward.
+
+    The result is the best of all history. With shared weights, these are trained on random architectures meanwhile.
+    """
+
+    shares_weights: ClassVar[bool | None] = None
+    evaluates: ClassVar[bool] = True
+
+    def __init__(self, search: "Search") -> None:
+        super().__init__(search)
+        settings = search.settings
+        if search.task.sample is None:
+            raise InputError(
+                f"strategy {settings.strategy} draws architectures of a space, and this model is none; "
+                "search a space by name, or use another method"
+            )
+        if settings.cost.kind != NONE:
+            raise InputError(f"cost needs α, which strategy {settings.strategy} has not; use another method")
+        self.random = Random(settings.seed)
+        self.history: list[Member] = []
+        self.evaluator: Evaluator = EVALUATORS[settings.evaluator.kind](search)
+
+    @abstractmethod
+    def propose(self) -> Architecture:
+        """The next architecture to be evaluated."""
+
+    def learn(self, member: Member) -> None:
+        """Take note of its reward."""
+        del member  # a strategy may learn from its history alone
+
+    def mixtures(self) -> dict[str, Mixture]:
+        return self.search.net.path(self.draw())
+
+    def step(self) -> Step:
+        architecture = self.propose()
+        evaluation = self.evaluator(architecture)
+        self.search.spent.gradient_evaluations += evaluation.cost
+        member = Member(architecture, evaluation.reward)
+        self.history.append(member)
+        self.learn(member)
+        measures = {"reward": evaluation.reward, "best_reward": self.best.reward, **evaluation.measures}
+        return Step(evaluation.loss, evaluation.accuracy, measures)
+
+    def draw(self) -> Architecture:
+        """A random architecture, without `none` where the settings leave that out."""
+        assert self.search.task.sample is not None
+        while True:
+            architecture = self.search.task.sample(self.random)
+            if self.allows(architecture):
+                return architecture
+
+    def mutate(self, architecture: Architecture) -> Architecture:
+        """The architecture with one decision changed."""
+        assert self.search.task.mutate is not None
+        while True:
+            child = self.search.task.mutate(architecture, self.random)
+            if self.allows(child):
+                return child
+
+    def allows(self, architecture: Architecture) -> bool:
+        """Whether the settings let an architecture take part."""
+        if self.search.selection.none:
+            return True
+        return all(edge.op != NONE for cell in architecture.cells.values() for edge in cell.edges)
+
+    @property
+    def best(self) -> Member:
+        """The member with the largest reward, the first one of equals."""
+        return max(self.history, key=lambda member: member.reward)
+
+    def current(self) -> Architecture:
+        return self.best.architecture
+
+    def sample(self) -> Architecture:
+        """One of those that were evaluated."""
+        return self.random.choice(self.history).architecture
+
+    def finalists(self, number: int) -> list[Architecture]:
+        best_first = sorted(self.history, key=lambda member: -member.reward)
+        return list(dict.fromkeys(member.architecture for member in best_first))[:number]
+
+    def state_dict(self) -> dict[str, Any]:
+        history = [[to_json(member.architecture), member.reward] for member in self.history]
+        return {"history": history, "random": self.random.getstate(), "evaluator": self.evaluator.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.history = [Member(from_json(text), reward) for text, reward in state["history"]]
+        version, internal, gauss = state["random"]
+        self.random.setstate((version, tuple(internal), gauss))
+        self.evaluator.load_state_dict(state["evaluator"])
