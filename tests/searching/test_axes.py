@@ -20,7 +20,7 @@ from idarts.searching.selections.perturbation import Perturbation
 from idarts.searching.selections.trials import Trial, halve, neighbours
 from idarts.searching.settings import Selection
 from idarts.searching.stage import Restricted
-from idarts.searching.strategies.controller import Controller
+from idarts.searching.strategies.controller import Controller, shapes_of
 from idarts.spaces import Choice, ChoiceSupernet, nas_bench_201, space
 from idarts.spaces.nas_bench_201 import OPS
 from idarts.spaces.relaxation import softmax
@@ -314,7 +314,7 @@ class TestController:
             *(Choice({"a": nn.Identity(), "b": nn.ReLU(), "c": nn.Tanh()}, name=f"c{i}") for i in range(2))
         )
         torch.manual_seed(0)
-        controller = Controller(ChoiceSupernet(model))
+        controller = Controller(shapes_of(ChoiceSupernet(model)))
         likely = {}
         for _ in range(400):
             choices, log_likelihood, entropy, _ = controller.sample()
@@ -325,7 +325,7 @@ class TestController:
 
     def test_it_learns_what_is_rewarded(self):
         torch.manual_seed(0)
-        controller = Controller(supernet())
+        controller = Controller(shapes_of(supernet()))
         optimizer = torch.optim.Adam(controller.parameters(), 0.02)
         for _ in range(150):
             loss = []

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from idarts.arch import Architecture, from_json, to_json
+from idarts.arch import Architecture, Growth, from_json, to_json
 from idarts.errors import InputError
 from idarts.layers.mixture import Mixture
 from idarts.searching.evaluator import Evaluator
@@ -27,14 +27,8 @@ class Member:
     reward: float
 
 
-class Proposing(Strategy):
-    """A round is one evaluation: `propose` names an architecture, `learn` gets its reward.
-
-    The result is the best of all history. With shared weights, these are trained on random architectures meanwhile.
-    """
-
-    shares_weights: ClassVar[bool | None] = None
-    evaluates: ClassVar[bool] = True
+class Drawing(Strategy):
+    """What strategies that draw architectures of a space share."""
 
     def __init__(self, search: "Search") -> None:
         super().__init__(search)
@@ -47,29 +41,6 @@ class Proposing(Strategy):
         if settings.cost.kind != NONE:
             raise InputError(f"cost needs α, which strategy {settings.strategy} has not; use another method")
         self.random = Random(settings.seed)
-        self.history: list[Member] = []
-        self.evaluator: Evaluator = EVALUATORS[settings.evaluator.kind](search)
-
-    @abstractmethod
-    def propose(self) -> Architecture:
-        """The next architecture to be evaluated."""
-
-    def learn(self, member: Member) -> None:
-        """Take note of its reward."""
-        del member  # a strategy may learn from its history alone
-
-    def mixtures(self) -> dict[str, Mixture]:
-        return self.search.net.path(self.draw())
-
-    def step(self) -> Step:
-        architecture = self.propose()
-        evaluation = self.evaluator(architecture)
-        self.search.spent.gradient_evaluations += evaluation.cost
-        member = Member(architecture, evaluation.reward)
-        self.history.append(member)
-        self.learn(member)
-        measures = {"reward": evaluation.reward, "best_reward": self.best.reward, **evaluation.measures}
-        return Step(evaluation.loss, evaluation.accuracy, measures)
 
     def draw(self) -> Architecture:
         """A random architecture, without `none` where the settings leave that out."""
@@ -92,6 +63,42 @@ class Proposing(Strategy):
         if self.search.selection.none:
             return True
         return all(edge.op != NONE for cell in architecture.cells.values() for edge in cell.edges)
+
+
+class Proposing(Drawing):
+    """A round is one evaluation: `propose` names an architecture, `learn` gets its reward.
+
+    The result is the best of all history. With shared weights, these are trained on random architectures meanwhile.
+    """
+
+    shares_weights: ClassVar[bool | None] = None
+    evaluates: ClassVar[bool] = True
+
+    def __init__(self, search: "Search") -> None:
+        super().__init__(search)
+        self.history: list[Member] = []
+        self.evaluator: Evaluator = EVALUATORS[search.settings.evaluator.kind](search)
+
+    @abstractmethod
+    def propose(self) -> Architecture:
+        """The next architecture to be evaluated."""
+
+    def learn(self, member: Member) -> None:
+        """Take note of its reward."""
+        del member  # a strategy may learn from its history alone
+
+    def mixtures(self) -> dict[str, Mixture]:
+        return self.search.net.path(self.draw())
+
+    def step(self) -> Step:
+        architecture = self.propose()
+        evaluation = self.evaluator(architecture)
+        self.search.spent.gradient_evaluations += evaluation.cost
+        member = Member(architecture, evaluation.reward)
+        self.history.append(member)
+        self.learn(member)
+        measures = {"reward": evaluation.reward, "best_reward": self.best.reward, **evaluation.measures}
+        return Step(evaluation.loss, evaluation.accuracy, measures)
 
     @property
     def best(self) -> Member:
@@ -118,3 +125,14 @@ class Proposing(Strategy):
         version, internal, gauss = state["random"]
         self.random.setstate((version, tuple(internal), gauss))
         self.evaluator.load_state_dict(state["evaluator"])
+
+
+def growth_of(search: "Search") -> Growth:
+    """How the cells of the searched space grow; without `none` where the settings leave that out."""
+    if search.task.growth is None:
+        raise InputError(
+            f"strategy {search.settings.strategy} grows cells of a space, and this model has none; "
+            "search a space by name, or use another method"
+        )
+    growth = search.task.growth()
+    return growth if search.selection.none else growth.without(NONE)

@@ -190,6 +190,12 @@ class Trial:
         return all_mean(torch.stack([torch.stack(losses).mean(), torch.stack(accuracies).mean()]))
 
 
+def better_half(tried: list[Tried], of: int | None = None) -> list[Architecture]:
+    """The better half of the candidates, best first; of so many, where not all could be tried."""
+    best_first = sorted(tried, key=lambda one: one.loss)
+    return [one.architecture for one in best_first[: max(1, (of or len(tried)) // 2)]]
+
+
 def halve(
     candidates: list[Architecture],
     trial: Trial,
@@ -210,8 +216,7 @@ def halve(
             on_message(f"selection: trial {place + 1} of {len(candidates)}, {steps} steps each{ends}")
             tried.append(Tried(candidate, steps, trial(candidate, steps)))
         cost += len(tried) * trial.cost(steps)
-        best_first = sorted(tried, key=lambda one: one.loss)
-        candidates = [one.architecture for one in best_first[: max(1, len(candidates) // 2)]]
-        every += best_first
+        candidates = better_half(tried, len(candidates))
+        every += sorted(tried, key=lambda one: one.loss)
         steps *= 2
     return Selected(candidates[0], cost, every)
