@@ -38,6 +38,7 @@ class Evaluation:
 class Evaluator(ABC):
     """A function of an architecture, made with the search that it belongs to. One a file in `evaluators/`."""
 
+    needs: ClassVar[tuple[str, ...]] = ()  # parts of a space, or `table`
     shares_weights: ClassVar[bool] = False  # whether it needs a supernet, whose weights the rounds then train
 
     @staticmethod

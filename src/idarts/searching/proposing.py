@@ -30,6 +30,8 @@ class Member:
 class Drawing(Strategy):
     """What strategies that draw architectures of a space share."""
 
+    needs: ClassVar[tuple[str, ...]] = ("sample",)
+
     def __init__(self, search: "Search") -> None:
         super().__init__(search)
         settings = search.settings
@@ -77,6 +79,7 @@ class Proposing(Drawing):
     def __init__(self, search: "Search") -> None:
         super().__init__(search)
         self.history: list[Member] = []
+        self.best: Member | None = None  # of all history; the first of equals
         self.evaluator: Evaluator = EVALUATORS[search.settings.evaluator.kind](search)
 
     @abstractmethod
@@ -95,17 +98,21 @@ class Proposing(Drawing):
         evaluation = self.evaluator(architecture)
         self.search.spent.gradient_evaluations += evaluation.cost
         member = Member(architecture, evaluation.reward)
-        self.history.append(member)
+        best = self._remember(member)
         self.learn(member)
-        measures = {"reward": evaluation.reward, "best_reward": self.best.reward, **evaluation.measures}
+        measures = {"reward": evaluation.reward, "best_reward": best.reward, **evaluation.measures}
         return Step(evaluation.loss, evaluation.accuracy, measures)
 
-    @property
-    def best(self) -> Member:
-        """The member with the largest reward, the first one of equals."""
-        return max(self.history, key=lambda member: member.reward)
+    def _remember(self, member: Member) -> Member:
+        """Add a member to the history, and return the best of it."""
+        self.history.append(member)
+        if self.best is None or member.reward > self.best.reward:
+            self.best = member
+        return self.best
 
     def current(self) -> Architecture:
+        if self.best is None:
+            raise InputError("no architecture was evaluated yet; give a larger budget")
         return self.best.architecture
 
     def sample(self) -> Architecture:
@@ -121,7 +128,9 @@ class Proposing(Drawing):
         return {"history": history, "random": self.random.getstate(), "evaluator": self.evaluator.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.history = [Member(from_json(text), reward) for text, reward in state["history"]]
+        self.history, self.best = [], None
+        for text, reward in state["history"]:
+            self._remember(Member(from_json(text), reward))
         version, internal, gauss = state["random"]
         self.random.setstate((version, tuple(internal), gauss))
         self.evaluator.load_state_dict(state["evaluator"])

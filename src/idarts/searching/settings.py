@@ -176,7 +176,7 @@ class Selection:
     `argmax` takes the largest of α. `best-of` samples architectures by α and takes the best one on validation batches,
     with the shared weights. `perturbation` keeps, for each decision, the option whose removal costs most. `trials`
     trains the argmax and its neighbours (one decision changed) from scratch for a few steps, keeps the better half,
-    doubles the steps, and repeats. Where `minutes` leave too little time for that, trials get fewer steps (at least
+    doubles the steps, and repeats. `evolution` evolves architectures by their score with the shared weights. Where `minutes` leave too little time for that, trials get fewer steps (at least
     10), then there are fewer candidates, the nearest by α first.
     """
 

@@ -39,6 +39,7 @@ class Strategy(ABC):
 
     shares_weights: ClassVar[bool | None] = True
     evaluates: ClassVar[bool] = False  # by the evaluator of the settings
+    needs: ClassVar[tuple[str, ...]] = ("supernet",)  # parts of a space, beside those of the evaluator
     steps_alpha: ClassVar[bool] = False  # by gradients, which must then reach every decision
 
     def __init__(self, search: "Search") -> None:

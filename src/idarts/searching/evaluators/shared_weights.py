@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class SharedWeights(Evaluator):
     """The accuracy on the next `evaluator.batches` validation batches, with each batch's own statistics."""
 
+    needs: ClassVar[tuple[str, ...]] = ("supernet",)
     shares_weights: ClassVar[bool] = True
 
     def __init__(self, search: "Search") -> None:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from idarts.arch import Architecture
 from idarts.errors import InputError
@@ -40,6 +40,8 @@ class TableEvaluator(Evaluator):
 
     No gradient is evaluated, so it costs nothing here: a search with it is a baseline, not to be compared by cost.
     """
+
+    needs: ClassVar[tuple[str, ...]] = ("table",)
 
     def __init__(self, search: "Search") -> None:
         if search.task.table is None:

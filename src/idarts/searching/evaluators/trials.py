@@ -1,6 +1,6 @@
 """Short real trainings: the network of an architecture, from scratch, for a few steps."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from idarts.arch import Architecture
 from idarts.errors import InputError
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 @EVALUATORS.register("trials")
 class TrialEvaluator(Evaluator):
     """The accuracy after `evaluator.steps` steps: same seed, same training and validation batches for every one."""
+
+    needs: ClassVar[tuple[str, ...]] = ("network",)
 
     def __init__(self, search: "Search") -> None:
         task, settings = search.task, search.settings

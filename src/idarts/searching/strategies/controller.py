@@ -91,7 +91,9 @@ class Controller(nn.Module):
 
     baseline: Tensor
 
-    def __init__(self, shapes: Mapping[str, tuple[int, int]], barred: int | None = None, settings: Settings | None = None) -> None:
+    def __init__(
+        self, shapes: Mapping[str, tuple[int, int]], barred: int | None = None, settings: Settings | None = None
+    ) -> None:
         super().__init__()
         self.barred = barred  # a column that is never drawn, as that of `none`
         self.settings = settings or Settings()

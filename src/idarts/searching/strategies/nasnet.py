@@ -11,7 +11,7 @@ LSTM is ENAS' (32 units), and the selection `trials` trains the best few again.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -65,6 +65,8 @@ class MovingMean:
 @STRATEGIES.register("nasnet")
 class NasNet(Proposing):
     """The controller proposes, the evaluator rewards, PPO steps the controller; the best child is the result."""
+
+    needs: ClassVar[tuple[str, ...]] = ("sample", "growth")
 
     def __init__(self, search: "Search") -> None:
         super().__init__(search)
@@ -139,7 +141,9 @@ def shapes(growth: Growth) -> dict[str, tuple[int, int]]:
 
 def architecture(growth: Growth, choices: Choices) -> Architecture:
     """The architecture of the controller's choices."""
-    return growth.build({cell: [_block(growth, choices, cell, node) for node in range(growth.nodes)] for cell in growth.cells})
+    return growth.build(
+        {cell: [_block(growth, choices, cell, node) for node in range(growth.nodes)] for cell in growth.cells}
+    )
 
 
 def _block(growth: Growth, choices: Choices, cell: str, node: int) -> Block:

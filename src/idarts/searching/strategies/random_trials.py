@@ -28,6 +28,7 @@ class RandomTrials(Drawing):
     All are trained, the better half again for twice as many steps, until one is left.
     """
 
+    needs: ClassVar[tuple[str, ...]] = ("sample", "network")
     shares_weights: ClassVar[bool | None] = False
 
     def __init__(self, search: "Search") -> None:

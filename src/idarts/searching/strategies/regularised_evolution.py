@@ -6,7 +6,7 @@ history. The paper: P = 100, S = 25, 20,000 models; in NAS-Bench-201 P = 10 and 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 from idarts.arch import Architecture
 from idarts.searching.proposing import Proposing
@@ -45,6 +45,8 @@ def offspring(
 @STRATEGIES.register("regularised-evolution")
 class RegularisedEvolution(Proposing):
     """The best of some random living members has a child with one decision changed; the oldest dies."""
+
+    needs: ClassVar[tuple[str, ...]] = ("sample", "mutate")
 
     def propose(self) -> Architecture:
         settings = self.search.settings.population
