@@ -56,8 +56,8 @@ class Search:
         self.shares_weights = needs_supernet(strategy, settings)
         if getattr(self.selector, "needs_supernet", False) and not self.shares_weights:
             raise InputError(
-                f"selection.rule {self.selection.rule} needs shared weights, which strategy {settings.strategy} has not; "
-                "use --selection.rule argmax"
+                f"selection.rule {self.selection.rule} needs shared weights, which strategy {settings.strategy} does "
+                "not have; use --selection.rule argmax"
             )
         total = total_rounds(settings, len(task.train))
         steps = total * settings.inner_steps + settings.weights.warmup * len(self.stages)

@@ -15,6 +15,7 @@ from idarts.searching.strategy import Strategy
 
 if TYPE_CHECKING:
     from idarts.searching.loop import Search
+    from idarts.searching.settings import Config
 
 NONE = "none"
 
@@ -41,7 +42,7 @@ class Drawing(Strategy):
                 "search a space by name, or use another method"
             )
         if settings.cost.kind != NONE:
-            raise InputError(f"cost needs α, which strategy {settings.strategy} has not; use another method")
+            raise InputError(f"cost needs α, which strategy {settings.strategy} does not have; use another method")
         self.random = Random(settings.seed)
 
     def draw(self) -> Architecture:
@@ -75,6 +76,13 @@ class Proposing(Drawing):
 
     shares_weights: ClassVar[bool | None] = None
     evaluates: ClassVar[bool] = True
+
+    @classmethod
+    def batches_per_round(cls, settings: "Config") -> int:
+        """Those of an evaluation, and T with shared weights; one at least."""
+        evaluator = EVALUATORS[settings.evaluator.kind]
+        trained = settings.inner_steps if evaluator.shares_weights else 0
+        return max(1, trained + int(evaluator.batches(settings.evaluator)))
 
     def __init__(self, search: "Search") -> None:
         super().__init__(search)

@@ -176,8 +176,9 @@ class Selection:
     `argmax` takes the largest of α. `best-of` samples architectures by α and takes the best one on validation batches,
     with the shared weights. `perturbation` keeps, for each decision, the option whose removal costs most. `trials`
     trains the argmax and its neighbours (one decision changed) from scratch for a few steps, keeps the better half,
-    doubles the steps, and repeats. `evolution` evolves architectures by their score with the shared weights. Where `minutes` leave too little time for that, trials get fewer steps (at least
-    10), then there are fewer candidates, the nearest by α first.
+    doubles the steps, and repeats. Where `minutes` leave too little time for that, trials get fewer steps (at least
+    10), then there are fewer candidates, the nearest by α first. `evolution` evolves architectures by their score with
+    the shared weights.
     """
 
     rule: Annotated[str, PartOf(lambda: SELECTIONS)] = "argmax"
@@ -293,11 +294,7 @@ class Config:
         >>> config("regularised-evolution").batches_per_round
         40
         """
-        strategy, evaluator = STRATEGIES[self.strategy], EVALUATORS[self.evaluator.kind]
-        if getattr(strategy, "evaluates", False):
-            trained = self.inner_steps if getattr(evaluator, "shares_weights", False) else 0
-            return max(1, trained + int(evaluator.batches(self.evaluator)))
-        return self.inner_steps + (self.hypergradient.build(1.0).inner_losses if self.strategy == "gradient" else 0)
+        return int(STRATEGIES[self.strategy].batches_per_round(self))
 
     def to_data(self) -> dict[str, Any]:
         """JSON types only, for a run's config.json.

@@ -10,6 +10,7 @@ from idarts.searching.round import Step
 
 if TYPE_CHECKING:
     from idarts.searching.loop import Search
+    from idarts.searching.settings import Config
 
 
 class Tried(NamedTuple):
@@ -33,8 +34,8 @@ class Strategy(ABC):
     """How architectures are searched: by gradients, by a controller, by a population.
 
     A strategy is made with the search that it belongs to, anew for each stage. One with `shares_weights = False` has no
-    supernet: a round is then its `step` alone; with None it has one if its evaluator needs one. What it spends beyond weight steps it adds to
-    `search.spent.gradient_evaluations`.
+    supernet: a round is then its `step` alone; with None it has one if its evaluator needs one. What it spends beyond
+    weight steps it adds to `search.spent.gradient_evaluations`.
     """
 
     shares_weights: ClassVar[bool | None] = True
@@ -44,6 +45,11 @@ class Strategy(ABC):
 
     def __init__(self, search: "Search") -> None:
         self.search = search
+
+    @classmethod
+    def batches_per_round(cls, settings: "Config") -> int:
+        """Training batches that a round takes."""
+        return settings.inner_steps
 
     def mixtures(self) -> dict[str, Mixture]:
         """What the supernet mixes in the next weight step."""

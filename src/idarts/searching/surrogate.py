@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import l1_loss
 
 from idarts.arch import Block, Growth
 
@@ -49,22 +48,40 @@ class Surrogate:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             fold = torch.randperm(len(inputs)) % MEMBERS
-            kept = [fold != member if len(inputs) >= MEMBERS else fold >= 0 for member in range(MEMBERS)]
-            self.members = [_fitted(inputs[rows], targets[rows]) for rows in kept]
+            self.members = _Members(inputs.shape[1])
+        left_out = fold == torch.arange(MEMBERS)[:, None]
+        kept = 1 - left_out.to(inputs) if len(inputs) >= MEMBERS else torch.ones(MEMBERS, len(inputs))
+        optimizer = torch.optim.Adam(self.members.parameters(), RATE)
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            errors = (self.members(inputs) - targets).abs()
+            ((errors * kept).sum(dim=1) / kept.sum(dim=1)).sum().backward()  # of each member, its mean
+            optimizer.step()
 
     @torch.no_grad()
     def __call__(self, inputs: Tensor) -> Tensor:
         """Predictions: only their order means something."""
-        return torch.stack([member(inputs)[:, 0] for member in self.members]).mean(dim=0)
+        mean: Tensor = self.members(inputs).mean(dim=0)
+        return mean
 
 
-def _fitted(inputs: Tensor, targets: Tensor) -> nn.Module:
-    net = nn.Sequential(
-        nn.Linear(inputs.shape[1], WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 1)
-    )
-    optimizer = torch.optim.Adam(net.parameters(), RATE)
-    for _ in range(STEPS):
-        optimizer.zero_grad()
-        l1_loss(net(inputs)[:, 0], targets).backward()
-        optimizer.step()
-    return net
+class _Members(nn.Module):
+    """Small networks side by side: two hidden layers, one output; the result has a row for each of them."""
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        sizes = [(inputs, WIDTH), (WIDTH, WIDTH), (WIDTH, 1)]
+        bounds = [size[0] ** -0.5 for size in sizes]  # as torch's linear layers start
+        self.weights, self.biases = (
+            nn.ParameterList(
+                nn.Parameter(torch.empty(MEMBERS, rows or size[0], size[1]).uniform_(-bound, bound))
+                for size, bound in zip(sizes, bounds, strict=True)
+            )
+            for rows in (None, 1)
+        )
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden = inputs.expand(MEMBERS, *inputs.shape)
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            hidden = torch.baddbmm(bias, hidden if layer == 0 else hidden.relu(), weight)
+        return hidden[..., 0]

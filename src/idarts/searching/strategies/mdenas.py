@@ -53,7 +53,7 @@ class MdeNas(Relaxing):
     def __init__(self, search: "Search") -> None:
         super().__init__(search)
         if search.settings.cost.kind != "none":
-            raise InputError("cost needs a gradient of α, which strategy mdenas has not; use another method")
+            raise InputError("cost needs a gradient of α, which strategy mdenas does not have; use another method")
         rate = search.settings.alpha.rate
         self.rate = RATE if rate == "auto" else float(rate)
         self.evaluator = SharedWeights(search)

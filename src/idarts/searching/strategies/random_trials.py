@@ -5,8 +5,7 @@ The control for a search that ends in trials: as many random architectures as th
 """
 
 import math
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from idarts.arch import Architecture, from_json, to_json
@@ -19,11 +18,16 @@ from idarts.searching.strategy import Tried
 
 if TYPE_CHECKING:
     from idarts.searching.loop import Search
+    from idarts.searching.settings import Config
+
+
+Limit = tuple[Callable[[int], float], float]  # the cost of a trial of some steps, and how much of it all may cost
 
 
 @STRATEGIES.register("random-trials")
 class RandomTrials(Drawing):
-    """A round is one trial. How many architectures there are follows from `gradient_evaluations`, else from `rounds`.
+    """A round is one trial. How many architectures there are follows from the budget: `rounds`, `epochs` and
+    `gradient_evaluations`.
 
     All are trained, the better half again for twice as many steps, until one is left.
     """
@@ -41,10 +45,20 @@ class RandomTrials(Drawing):
         self.candidates = [self.draw() for _ in range(self._affordable())]  # of the present rung
         self.tried: list[Tried] = []  # in it, so far
 
+    @classmethod
+    def batches_per_round(cls, settings: "Config") -> int:
+        """Those of the shortest trials, so that no number of epochs gives too few rounds."""
+        return settings.selection.steps
+
     def _affordable(self) -> int:
-        budget, trials = self.search.settings.gradient_evaluations, self.search.total
-        by_rounds = largest_count(lambda _: 1.0, self.steps, trials)
-        return by_rounds if budget is None else min(by_rounds, largest_count(self.trial.cost, self.steps, budget))
+        """How many architectures there are at first: as many as every limit allows."""
+        settings, steps = self.search.settings, self.steps
+        limits: list[Limit] = [(lambda _: 1.0, self.search.total)]
+        if settings.epochs is not None:
+            limits.append((float, settings.epochs * len(self.search.task.train)))
+        if settings.gradient_evaluations is not None:
+            limits.append((self.trial.cost, settings.gradient_evaluations))
+        return largest_count(limits, steps)
 
     @property
     def finished(self) -> bool:
@@ -74,13 +88,16 @@ class RandomTrials(Drawing):
         self.tried = [Tried(candidate, self.steps, loss) for candidate, loss in pairs]
 
 
-def largest_count(cost: Callable[[int], float], steps: int, budget: float) -> int:
-    """The largest number of candidates, two at least, whose halving costs no more than the budget.
+def largest_count(limits: Sequence[Limit], steps: int) -> int:
+    """The largest number of candidates, two at least, whose halving keeps within all limits.
 
-    >>> largest_count(float, steps=10, budget=80)  # four of 10 steps, two of 20
+    >>> largest_count([(float, 80.0)], steps=10)  # four of 10 steps, two of 20
     4
     """
-    return max(2, next(number for number in count(2) if halving_cost(cost, number, steps) > budget) - 1)
+    number = 2
+    while all(halving_cost(cost, number + 1, steps) <= most for cost, most in limits):
+        number += 1
+    return number
 
 
 def halving_cost(cost: Callable[[int], float], number: int, steps: int) -> float:
