@@ -87,7 +87,8 @@ class Pnas(Proposing):
         return sorted(self.rewards, key=lambda cell: (-len(cell), -self.rewards[cell]))
 
     def current(self) -> Architecture:
-        return self.growth.same(max(self.rewards, key=lambda cell: (len(cell), self.rewards[cell])))
+        cell = max(self.rewards.items(), key=lambda scored: (len(scored[0]), scored[1]))[0]
+        return self.growth.same(cell)
 
     def finalists(self, number: int) -> list[Architecture]:
         return [self.growth.same(cell) for cell in self._ranked()[:number]]
