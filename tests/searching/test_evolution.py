@@ -120,7 +120,7 @@ CASES = {
     "regularised-evolution": {"population": {"size": 3, "tournament": 2}},
     "nasnet": {"controller": {"samples": 3}, "selection": {"rule": "argmax"}},
     "pnas": {"population": {"size": 2}},
-    "random-trials": {"selection": TRIALS},
+    "random-trials": {},
 }
 
 
@@ -144,7 +144,9 @@ def test_a_search_resumes_inside_a_population_to_the_bit(method):
 
 def test_trials_alone_halve_as_the_selection_does():
     budget = 60.0
-    search = start("random-trials", rounds=1000, gradient_evaluations=budget, selection={"steps": 3, "batches": 1})
+    search = start(
+        "random-trials", rounds=1000, gradient_evaluations=budget, evaluator_settings={"steps": 3, "batches": 1}
+    )
     strategy = search.strategy
     candidates, cost = list(strategy.candidates), strategy.trial.cost
     assert halving_cost(cost, len(candidates), 3) <= budget < halving_cost(cost, len(candidates) + 1, 3)
@@ -156,7 +158,7 @@ def test_trials_alone_halve_as_the_selection_does():
 
 
 def test_trials_alone_fit_into_the_rounds():
-    search = start("random-trials", rounds=15, selection={"steps": 1, "batches": 1})
+    search = start("random-trials", rounds=15, evaluator_settings={"steps": 1, "batches": 1})
     assert len(search.strategy.candidates) == 9  # 9 + 4 + 2
     list(search.rounds())
     assert search.number == 15

@@ -1,11 +1,13 @@
 """Trials alone: random architectures, halved by real trainings as the selection `trials` halves the neighbours of α.
 
 The control for a search that ends in trials: as many random architectures as the same cost buys, with the same trials
-(`selection.steps`, `selection.rate`, `selection.batches`, `selection.judge`), and no search before them.
+and no search before them. `evaluator.steps`, `rate` and `batches` are those of the first trials, and mean what they
+mean for the selection.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from idarts.arch import Architecture, from_json, to_json
@@ -37,18 +39,19 @@ class RandomTrials(Drawing):
 
     def __init__(self, search: "Search") -> None:
         super().__init__(search)
-        task, chosen = search.task, search.selection
+        task, settings = search.task, search.settings.evaluator
         if task.network is None:
             raise InputError("random-trials trains networks, but none can be built of this model; use another method")
-        self.trial = Trial.of(search, [next(task.valid) for _ in range(chosen.batches)])
-        self.steps = chosen.steps
+        valid = [next(task.valid) for _ in range(settings.batches)]
+        self.trial = replace(Trial.of(search, valid), rate=settings.rate)
+        self.steps = settings.steps
         self.candidates = [self.draw() for _ in range(self._affordable())]  # of the present rung
         self.tried: list[Tried] = []  # in it, so far
 
     @classmethod
     def batches_per_round(cls, settings: "Config") -> int:
         """Those of the shortest trials, so that no number of epochs gives too few rounds."""
-        return settings.selection.steps
+        return settings.evaluator.steps
 
     def _affordable(self) -> int:
         """How many architectures there are at first: as many as every limit allows."""
