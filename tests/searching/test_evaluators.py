@@ -73,6 +73,7 @@ def test_the_table_says_that_it_is_read_and_counts():
     rounds = list(search.rounds())
     assert [one.measures["queries"] for one in rounds] == [1, 2, 3]
     assert all(0.4 <= one.measures["reward"] < 0.5 for one in rounds)  # validation, not test
+    assert {one.valid_loss for one in rounds} == {None}  # NaN would mean that the round was skipped
     assert search.gradient_evaluations == 0
 
 

@@ -289,7 +289,7 @@ class Search:
         return Round(
             number=self.number,
             train_loss=train_loss if self.shares_weights else None,
-            valid_loss=step.loss,
+            valid_loss=None if math.isnan(step.loss) and step.measures else step.loss,  # a table knows no loss
             rate=self.rate() if self.shares_weights else None,
             entropy=entropy,
             margin=margin,
