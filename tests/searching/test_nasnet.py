@@ -5,9 +5,10 @@ from math import prod
 
 import pytest
 import torch
-from proposing import start
+from proposing import Convolutions, start
 
 from idarts.arch import SPACES
+from idarts.searching import Evaluation
 from idarts.searching.strategies.controller import Controller
 from idarts.searching.strategies.nasnet import MovingMean, architecture, ppo_loss, shapes
 
@@ -93,3 +94,19 @@ def test_it_learns_what_is_rewarded():
     rewards = [one.measures["reward"] for one in search.rounds()]
     assert sum(rewards[-50:]) / 50 > sum(rewards[:50]) / 50 + 0.3
     assert search.strategy.best.reward == 1.0
+
+
+def test_equal_rewards_leave_the_controller_alone():
+    """R = b in every batch, so every advantage is 0; a baseline of the wrong sign or size would move it."""
+
+    class Constant(Convolutions):
+        def __call__(self, architecture):
+            return Evaluation(0.75, cost=1.0, accuracy=0.75)
+
+    search = start(
+        "nasnet", evaluator=Constant, rounds=9, controller={"samples": 3, "entropy": 0.0}, selection={"rule": "argmax"}
+    )
+    before = [weight.clone() for weight in search.strategy.controller.parameters()]
+    list(search.rounds())
+    for old, new in zip(before, search.strategy.controller.parameters(), strict=True):
+        torch.testing.assert_close(new, old, atol=1e-6, rtol=0)
