@@ -8,7 +8,7 @@ from typing import Any
 
 from idarts.cli.console import say
 from idarts.cli.parser import Parser
-from idarts.searching import METHODS, config
+from idarts.searching import EVALUATORS, METHODS, SELECTIONS, STRATEGIES, Config, config
 
 
 def add_arguments(parser: Parser) -> None:
@@ -30,21 +30,32 @@ def run(args: Namespace) -> None:
     say("\nUse one with `idarts search --method NAME`; --json also has papers and settings.")
 
 
-_SHOWN = ("strategy", "relaxation", "hypergradient", "selection")
+_SHOWN = ("strategy", "evaluator", "relaxation", "hypergradient", "selection")
 
 
 def _row(name: str) -> dict[str, Any]:
     entry, settings = METHODS.entries[name], config(name)
     gradient = settings.strategy == "gradient"
+    strategy = STRATEGIES[settings.strategy]
     return {
         **asdict(entry),
         "axes": {
             "strategy": settings.strategy,
-            "relaxation": settings.relaxation,
+            "evaluator": settings.evaluator.kind if strategy.evaluates else None,
+            "relaxation": settings.relaxation if strategy.shares_weights else None,
             "hypergradient": settings.hypergradient.method if gradient else None,
             "rule": settings.alpha.rule if gradient else None,
             "stages": settings.stages,
             "selection": settings.selection.rule,
         },
         "batches_per_round": settings.batches_per_round,
+        "needs": _needs(settings),
     }
+
+
+def _needs(settings: Config) -> list[str]:
+    """The parts of a space that a method needs, and `table` if it reads one."""
+    strategy, selection = STRATEGIES[settings.strategy], SELECTIONS[settings.selection.rule]
+    needs = [*strategy.needs, *(EVALUATORS[settings.evaluator.kind].needs if strategy.evaluates else ())]
+    needs += ["network"] if getattr(selection, "needs_network", False) else []
+    return list(dict.fromkeys(needs))

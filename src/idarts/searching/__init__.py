@@ -2,9 +2,10 @@
 
 from idarts.searching.api import search
 from idarts.searching.catalogue import METHODS, PRESETS
+from idarts.searching.evaluator import Evaluation, Evaluator
 from idarts.searching.legacy import FACTS, upgrade
 from idarts.searching.loop import Search
-from idarts.searching.registries import RELAXATIONS, RULES, SCHEDULES, SELECTIONS, STRATEGIES
+from idarts.searching.registries import EVALUATORS, RELAXATIONS, RULES, SCHEDULES, SELECTIONS, STRATEGIES
 from idarts.searching.round import Round, Step
 from idarts.searching.run import SearchResult, run, task_of
 from idarts.searching.settings import Config, RunConfig, config, resolved
@@ -14,6 +15,7 @@ from idarts.searching.streams import Stream
 from idarts.searching.task import Task
 
 __all__ = [
+    "EVALUATORS",
     "FACTS",
     "METHODS",
     "PRESETS",
@@ -23,6 +25,8 @@ __all__ = [
     "SELECTIONS",
     "STRATEGIES",
     "Config",
+    "Evaluation",
+    "Evaluator",
     "Round",
     "RunConfig",
     "Search",

@@ -18,6 +18,7 @@ from idarts.searching import legacy
 from idarts.searching.automatic import alpha_rate
 from idarts.searching.budget import Budget, Pace, Spent, total_rounds
 from idarts.searching.cost import CostTarget, cost_target, temperature
+from idarts.searching.evaluator import needs_supernet
 from idarts.searching.judge import largest
 from idarts.searching.reach import require_built, require_reached
 from idarts.searching.registries import RELAXATIONS, SCHEDULES, SELECTIONS, build_part
@@ -52,7 +53,12 @@ class Search:
                 "use another rule"
             )
         self.relaxation = build_part(RELAXATIONS, settings.relaxation, settings.relaxation_options)
-        self.shares_weights = bool(getattr(strategy, "shares_weights", True))
+        self.shares_weights = needs_supernet(strategy, settings)
+        if getattr(self.selector, "needs_supernet", False) and not self.shares_weights:
+            raise InputError(
+                f"selection.rule {self.selection.rule} needs shared weights, which strategy {settings.strategy} does "
+                "not have; use --selection.rule argmax"
+            )
         total = total_rounds(settings, len(task.train))
         steps = total * settings.inner_steps + settings.weights.warmup * len(self.stages)
         self.budget = Budget(settings, total, steps if self.shares_weights else 0)
@@ -70,7 +76,7 @@ class Search:
 
     def rounds(self) -> Iterator[Round]:
         """Algorithm 1: the rounds that remain, one at a time."""
-        while self.used() < 1:
+        while self.used() < 1 and not self.strategy.finished:
             if self.used() >= ends(self.stages)[self.stage]:
                 self._next_stage()
             self._warm_up()
@@ -283,7 +289,7 @@ class Search:
         return Round(
             number=self.number,
             train_loss=train_loss if self.shares_weights else None,
-            valid_loss=step.loss,
+            valid_loss=None if math.isnan(step.loss) and step.measures else step.loss,  # a table knows no loss
             rate=self.rate() if self.shares_weights else None,
             entropy=entropy,
             margin=margin,

@@ -1,7 +1,7 @@
 """DARTS-PT's rule (Wang et al. 2021), without its tuning in between: each decision keeps the option missed most."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -21,6 +21,8 @@ class Perturbation:
 
     The decisions that are still open are mixed by the softmax.
     """
+
+    needs_supernet: ClassVar[bool] = True
 
     def __call__(self, search: "Search") -> Selected:
         judge = Judge.of(search)

@@ -18,6 +18,7 @@ from idarts.searching.strategy import Strategy
 
 if TYPE_CHECKING:
     from idarts.searching.loop import Search
+    from idarts.searching.settings import Config
 
 
 class Relaxing(Strategy):
@@ -59,6 +60,11 @@ class Gradient(Relaxing):
     """One step on α by the hypergradient of one validation batch and the training batches that the method takes."""
 
     steps_alpha: ClassVar[bool] = True
+
+    @classmethod
+    def batches_per_round(cls, settings: "Config") -> int:
+        """T, and those that the hypergradient takes."""
+        return settings.inner_steps + settings.hypergradient.build(1.0).inner_losses
 
     def __init__(self, search: "Search") -> None:
         super().__init__(search)
