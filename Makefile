@@ -10,7 +10,7 @@ EXTRAS := dev
 .PHONY: demo test check bench format clean
 
 demo: $(STAMP)
-	$(BIN)/python examples/search_digits.py
+	$(BIN)/python examples/fit_shapes.py
 
 test: check
 	$(BIN)/python -m pytest -n 2 --dist loadfile
