@@ -37,7 +37,9 @@ def log(out):
     """The log without the time that it took."""
     path = out / "metrics.jsonl"
     lines = [line for line in path.read_text().splitlines() if line.endswith("}")] if path.exists() else []
-    return [{key: value for key, value in json.loads(line).items() if key != "seconds"} for line in lines]
+    return [
+        {key: value for key, value in json.loads(line).items() if key not in ("seconds", "digest")} for line in lines
+    ]
 
 
 def ranks_of(job):

@@ -7,9 +7,10 @@ from idarts.arch import as_text
 from idarts.cli.console import say
 from idarts.cli.parser import Parser
 from idarts.cli.progress import Progress
-from idarts.cli.settings import RunSettings, add_run_arguments, print_settings, read_settings, resumable
+from idarts.cli.settings import RunSettings, add_run_arguments, how, print_settings, read_settings, resumable
 from idarts.data import load_typed as load_source
 from idarts.engine.folder import folder_name
+from idarts.engine.run import Options
 from idarts.errors import command
 from idarts.searching import METHODS, PRESETS, RunConfig, resolved, upgrade
 from idarts.searching import run as run_search
@@ -33,9 +34,8 @@ def run(args: Namespace) -> None:
         return
     out = Path(args.out or Path("runs", folder_name(settings.space, settings.method, settings.data, settings.seed)))
     with resumable("search", out, settings, SETTINGS), Progress() as progress:
-        result = run_search(
-            settings, out, resume=args.resume, overwrite=args.overwrite, on_round=progress, on_message=progress.message
-        )
+        options = Options(**how(args), on_round=progress, on_message=progress.message)
+        result = run_search(settings, out, **options)
     say(f"architecture: {as_text(result.architecture)}")
     if result.verdict is not None:
         say(f"decision:     {result.verdict.sentence}")

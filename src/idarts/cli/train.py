@@ -10,7 +10,7 @@ from idarts.arch.forms import described_forms
 from idarts.cli.console import say
 from idarts.cli.parser import Parser
 from idarts.cli.progress import Progress
-from idarts.cli.settings import RunSettings, add_run_arguments, print_settings, read_settings, resumable
+from idarts.cli.settings import RunSettings, add_run_arguments, how, print_settings, read_settings, resumable
 from idarts.cli.views import TRAINING
 from idarts.data import load_typed
 from idarts.engine.folder import current_architecture, read_result
@@ -57,7 +57,7 @@ def run(args: Namespace) -> None:
         print_settings(settings)
         return
     with resumable("train", out, settings, SETTINGS), Progress(view=TRAINING) as progress:
-        result = run_training(settings, out, resume=args.resume, overwrite=args.overwrite, on_round=progress)
+        result = run_training(settings, out, **how(args), on_round=progress)
     if result.accuracy is not None:
         low, high = read_result(out)["test"]["interval"]
         say(f"test accuracy: {100 * result.accuracy:.2f} % (95 % interval {100 * low:.1f}–{100 * high:.1f} %)")

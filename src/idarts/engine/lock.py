@@ -9,20 +9,23 @@ from pathlib import Path
 from typing import IO
 
 from idarts.errors import InputError
-from idarts.files import open_safely
+from idarts.files import open_safely, remove_strays
 
 LOCK = ".lock"
 
 
 def require_own(path: Path, record: str, kind: str) -> None:
     """Refuse a folder that holds other files; it must be new, empty, or contain the file `record`."""
-    if path.is_dir() and not (path / record).exists() and any(file.name != LOCK for file in path.iterdir()):
+    if path.is_dir() and not (path / record).exists() and any(not file.name.startswith(".") for file in path.iterdir()):
         raise InputError(f"{path} is there and holds no {kind}; name a new folder with --out")
 
 
 @contextmanager
 def locked(path: Path, kind: str) -> Iterator[None]:
-    """Create a folder if needed and lock it for this process. The lock ends with the process, even if it is killed."""
+    """Create a folder if needed and lock it for this process. The lock ends with the process, even if it is killed.
+
+    Temporary files that an earlier process left here are deleted.
+    """
     with _opened(path, "a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -35,6 +38,7 @@ def locked(path: Path, kind: str) -> Iterator[None]:
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
+        remove_strays(path)
         yield
 
 

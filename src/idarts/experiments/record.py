@@ -1,6 +1,5 @@
 """The record in an experiment's folder, `experiment.json` or `sweep.json`: which experiment it is, and its jobs."""
 
-import json
 import platform
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,7 +13,7 @@ from idarts.engine.lock import locked, require_own
 from idarts.errors import InputError
 from idarts.experiments.experiment import Experiment, Request
 from idarts.experiments.jobs import Job
-from idarts.files import read_json, write_whole
+from idarts.files import dump_json, read_json, write_whole
 
 SWEEP = "sweep"
 
@@ -40,7 +39,7 @@ def write_record(experiment: Experiment, request: Request, plan: Sequence[Job]) 
     versions = {"idarts": __version__, "torch": torch.__version__, "python": platform.python_version()}
     jobs = {job.name: list(job.words) or None for job in plan}
     record = {**_identity(experiment, request), **versions, **_read(path), "jobs": jobs}
-    write_whole(path, f"{json.dumps(record, indent=1)}\n".encode())
+    write_whole(path, dump_json(record))
 
 
 def planned_jobs(folder: Path) -> dict[str, Any]:
