@@ -14,8 +14,8 @@ from typing import Any
 from idarts.errors import InputError
 
 KEY = "digest"
-_MARK, _LENGTH = "sha256:", 32
-BLANK = _MARK + "0" * _LENGTH  # to be put into a binary file before `sealed`
+MARK, _LENGTH = "sha256:", 32
+BLANK = MARK + "0" * _LENGTH  # to be put into a binary file before `sealed`
 _FILLED = re.compile(rb"sha256:[0-9a-f]{%d}" % _LENGTH)
 
 
@@ -25,7 +25,7 @@ def digest(content: bytes) -> str:
     >>> digest(b"")
     'sha256:e3b0c44298fc1c149afbf4c8996fb924'
     """
-    return _MARK + hashlib.sha256(content).hexdigest()[:_LENGTH]
+    return MARK + hashlib.sha256(content).hexdigest()[:_LENGTH]
 
 
 def with_digest(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -218,7 +218,18 @@ def read_run(path: Path) -> Run:
         kind = "train" if "architecture" in config else "search"
         start_it = command(kind, "--resume", "--out", path)
         raise InputError(f"{path / METRICS} has no rounds yet; wait for the first one, or start it with `{start_it}`")
-    return Run(path, config, rounds, result, lines.cut, tuple(lines.problems()))
+    return Run(path, config, rounds, result, lines.cut, tuple(lines.problems(_last_round(path, result))))
+
+
+def _last_round(path: Path, result: dict[str, Any] | None) -> int:
+    """The last round that was certainly logged: that of the result or of a checkpoint."""
+    known = (result or {}).get("rounds")
+    return max([known if type(known) is int else 0, *saved_rounds(path)])
+
+
+def saved_rounds(path: Path) -> list[int]:
+    """The rounds whose checkpoints are in a folder."""
+    return [int(file.stem) for file in (path / CHECKPOINTS).glob(f"{'[0-9]' * 8}.pt")]
 
 
 def current_architecture(path: Path) -> Architecture:
@@ -228,7 +239,7 @@ def current_architecture(path: Path) -> Architecture:
     """
     run = read_run(path)
     if run.result is None:
-        saved = [int(file.stem) for file in (path / CHECKPOINTS).glob(f"{'[0-9]' * 8}.pt")]
+        saved = saved_rounds(path)
         run = replace(run, rounds=[entry for entry in run.rounds if not saved or entry["number"] <= max(saved)])
     architecture = run.architecture()
     if not isinstance(architecture, Architecture):

@@ -41,9 +41,10 @@ class Lines:
         """The lines that are not the entry of a round."""
         return [line for line in self.every if line.entry is None]
 
-    def problems(self) -> list[str]:
-        """What is wrong with the log, in sentences without a full stop."""
-        places, missing = [line.place for line in self.damaged], _missing([entry["number"] for entry in self.rounds])
+    def problems(self, last: int = 0) -> list[str]:
+        """What is wrong with the log of a run that has done `last` rounds, in sentences without a full stop."""
+        places = [line.place for line in self.damaged]
+        missing = _missing([entry["number"] for entry in self.rounds], last)
         damaged = f"{METRICS} has damaged lines, which are left out: {_ranges(places)}"
         return [*([damaged] if places else []), *([f"{METRICS} lacks rounds: {_ranges(missing)}"] if missing else [])]
 

@@ -258,6 +258,7 @@ def _finish(job: Job, path: Path) -> list[Entry]:
     log, started = on_first(lambda: folder.read_rounds(path)), time.monotonic()
     result = job.result(log)
     before = float(log[-1]["seconds"]) if log else 0.0
+    result["rounds"] = int(log[-1]["number"]) if log else 0
     result["seconds"] = round(before + time.monotonic() - started, 3)
     on_first(lambda: folder.write_result(path, result))
     return log

@@ -82,9 +82,9 @@ class Experiment:
     ...     page = run_experiment(squares, Request(Path(folder)), tell=lambda line: None)
     ...     print((page.parent / "results.csv").read_text())
     job,settings,number,square,digest
-    1,e03415ef,1,1,sha256:37f194e53838677627ea557ce502c9e7
-    2,cb19462c,2,4,sha256:78223c5754e26953007d75bb4b8658dc
-    3,d202776d,3,9,sha256:ea35d8729de43035c51b99c47f636627
+    1,e03415ef,1,1,sha256:4553443cbb0347dcfd7406bc3b57bb38
+    2,cb19462c,2,4,sha256:63e9194c4f7b0f8e127c6aed9fb5a248
+    3,d202776d,3,9,sha256:4785e48989360bfcf73799e2db635984
     <BLANKLINE>
     """
 

@@ -1,8 +1,9 @@
 """The record in an experiment's folder, `experiment.json` or `sweep.json`: which experiment it is, and its jobs."""
 
 import platform
+import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +45,13 @@ def write_record(experiment: Experiment, request: Request, plan: Sequence[Job]) 
 
 def planned_jobs(folder: Path) -> dict[str, Any]:
     """The jobs of the sweep in a folder, each with the parts of its name; none where there is no sweep."""
-    with suppress(InputError, AttributeError):  # an early version listed names without parts
-        jobs = _read(folder / f"{SWEEP}.json").get("jobs", [])
-        return dict.fromkeys(map(str, jobs)) if isinstance(jobs, list) else dict(jobs.items())
-    return {}
+    path = folder / f"{SWEEP}.json"
+    try:
+        jobs = _read(path).get("jobs", [])
+        return dict.fromkeys(map(str, jobs)) if isinstance(jobs, list) else dict(jobs.items())  # a list: early versions
+    except (InputError, AttributeError):
+        warnings.warn(f"{path} is damaged, so the names of the sweep's jobs are not known", stacklevel=2)
+        return {}
 
 
 def _identity(experiment: Experiment, request: Request) -> dict[str, Any]:

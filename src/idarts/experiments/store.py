@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from idarts.digests import KEY
+from idarts.digests import KEY, MARK
 from idarts.digests import digest as content_digest
 from idarts.errors import InputError
 from idarts.files import csv_text, write_whole
@@ -78,7 +78,12 @@ class Store:
         if (header and not set(_KEYS) <= set(header)) or any(len(line) != len(header) for line in lines):
             raise InputError(f"{self.path} is not the table of an experiment; name a new folder with --out")
         if header and header[-1] == KEY:
-            header, lines = header[:-1], self._undamaged(header[:-1], lines)
+            kept = self._undamaged(header[:-1], lines)
+            header, lines = (header[:-1], kept) if kept or not lines else (list(_KEYS), [])
+        elif any(line[-1].startswith(MARK) for line in lines):
+            raise InputError(
+                f"{self.path} is damaged: its first line is not that of a table; name a new folder with --out"
+            )
         self.columns = header + [name for name in self.columns if name not in header]
         return [
             {
@@ -100,12 +105,11 @@ class Store:
 
 
 def _digests(header: list[str], lines: list[list[str]]) -> dict[str, str]:
-    """The digest of all lines of a job, by job. Empty cells do not count, because columns are added as jobs end."""
-    cells: dict[str, list[list[tuple[str, str]]]] = {}
+    """The digest of the first line and of all lines of a job, by job."""
+    of_job: dict[str, list[list[str]]] = {}
     for line in lines:
-        named = sorted((name, text) for name, text in zip(header, line, strict=True) if text)
-        cells.setdefault(line[header.index("job")], []).append(named)
-    return {job: content_digest(json.dumps(rows).encode()) for job, rows in cells.items()}
+        of_job.setdefault(line[header.index("job")], []).append(line)
+    return {job: content_digest(json.dumps([header, *rows]).encode()) for job, rows in of_job.items()}
 
 
 def digest(settings: Mapping[str, object]) -> str:
