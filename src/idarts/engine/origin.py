@@ -20,12 +20,12 @@ _BITS = ("idarts", "torch", "threads")
 def made_with(settings: Any, data: str | None) -> dict[str, Any]:
     """The facts that decide every bit of a run; `data` is a digest of all images and labels, if it is known."""
     return {
+        "settings": digest(json.dumps(plain(settings), sort_keys=True).encode()),
+        "data": data,
         "idarts": __version__,
         "torch": str(torch.__version__),
         "threads": torch.get_num_threads(),
         "ranks": world(),
-        "settings": digest(json.dumps(plain(settings), sort_keys=True).encode()),
-        "data": data,
     }
 
 

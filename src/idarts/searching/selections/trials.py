@@ -125,6 +125,7 @@ class Trial:
     seed: int
     best: bool = False
     clock: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    known: dict[str, float] = field(default_factory=dict)  # the losses of trials that have ended, for checkpoints
 
     @classmethod
     def of(cls, search: "Search", valid: list[Batch]) -> "Trial":
@@ -132,13 +133,20 @@ class Trial:
         task, chosen, seed = search.task, search.selection, search.settings.seed
         assert task.network is not None
         best = chosen.judge == "best"
-        return cls(task.network, replay(task.train), valid, task.loss, chosen.rate, seed, best, search.clock)
+        train, clock, known = replay(task.train), search.clock, search.trials
+        return cls(task.network, train, valid, task.loss, chosen.rate, seed, best, clock, known)
 
     def __call__(self, architecture: Architecture, steps: int) -> float:
-        """The loss on the validation batches, by those batches' own statistics."""
-        with torch.random.fork_rng():
-            torch.manual_seed(self.seed + steps)
-            net = self.network(architecture).train()
+        """The loss on the validation batches, by those batches' own statistics. No trial runs twice."""
+        name = f"{steps} steps of {architecture}"
+        if name not in self.known:
+            with torch.random.fork_rng():  # so that the next trial does not depend on this one
+                torch.manual_seed(self.seed + steps)
+                self.known[name] = self._trained(architecture, steps)
+        return self.known[name]
+
+    def _trained(self, architecture: Architecture, steps: int) -> float:
+        net = self.network(architecture).train()
         sgd = SGD(net.parameters(), momentum=0.9, nesterov=True, decay=5e-4)
         looks, seen = self.looks(steps), []
         with self.clock:
