@@ -113,7 +113,7 @@ READERS = {  # every file that is read again → how
     "train/model/config.json": read_model,
     "train/model/model.safetensors": read_model,
     "train/model/split.safetensors": lambda file: plain(vars(read_split(file))),
-    "squares/results.csv": lambda file: Store(file, ("number", "square")).rows,
+    "squares/results.csv": lambda file: squares(file.parent) and Store(file).rows,  # jobs that are lost run again
     "squares/experiment.json": lambda file: squares(file.parent) and Store(file.parent / RESULTS).rows,
     "sweep/sweep.json": lambda file: planned_jobs(file.parent),
     "table.npz": read_table,
