@@ -14,6 +14,7 @@ from idarts.cli.settings import RunSettings, add_run_arguments, how, print_setti
 from idarts.cli.views import TRAINING
 from idarts.data import load_typed
 from idarts.engine.folder import current_architecture, read_result
+from idarts.engine.run import Options
 from idarts.errors import command
 from idarts.training.presets import PRESETS
 from idarts.training.run import run as run_training
@@ -57,7 +58,8 @@ def run(args: Namespace) -> None:
         print_settings(settings)
         return
     with resumable("train", out, settings, SETTINGS), Progress(view=TRAINING) as progress:
-        result = run_training(settings, out, **how(args), on_round=progress)
+        options = Options(**how(args), on_round=progress)
+        result = run_training(settings, out, **options)
     if result.accuracy is not None:
         low, high = read_result(out)["test"]["interval"]
         say(f"test accuracy: {100 * result.accuracy:.2f} % (95 % interval {100 * low:.1f}–{100 * high:.1f} %)")

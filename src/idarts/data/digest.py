@@ -36,7 +36,7 @@ def tensors_digest(tensors: Iterable[Tensor], about: Any = None) -> str:
     for tensor in tensors:
         plain = tensor.detach().cpu().contiguous()
         checksum.update(f"{plain.dtype} {tuple(plain.shape)}".encode())
-        checksum.update(plain.reshape(-1).view(torch.uint8).numpy())
+        checksum.update(plain.reshape(-1).view(torch.uint8).numpy().tobytes())
     return f"sha256:{checksum.hexdigest()[:32]}"
 
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from idarts.arch import Architecture, parse
 from idarts.engine.lock import LOCK, locked
 from idarts.engine.metrics import DAMAGED, METRICS, drop_rounds, read_lines, read_rounds, round_log, sync_log
-from idarts.errors import InputError, command
+from idarts.errors import InputError, WriteError, command
 from idarts.files import dump_json, read_json, write_whole
 
 __all__ = ["METRICS", "drop_rounds", "read_rounds", "round_log", "sync_log"]  # of the log, for all that know a folder
@@ -100,7 +100,10 @@ def clear(path: Path) -> None:
     """Delete all files that a run wrote, and no others; the settings stay."""
     for pattern in _WRITTEN:
         for file in path.glob(pattern):
-            file.unlink(missing_ok=True)
+            try:
+                file.unlink(missing_ok=True)
+            except OSError as error:
+                raise WriteError(f"cannot delete {file}: {error.strerror}") from None
 
 
 def start(path: Path, config: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> None:

@@ -4,7 +4,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -35,10 +35,15 @@ def locked(path: Path, kind: str) -> Iterator[None]:
             raise InputError(
                 f"{path} is in use by another {kind} (process {process}); wait for it, or choose another with --out"
             ) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        remove_strays(path)
+        try:
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+            remove_strays(path)
+        except OSError as error:
+            with suppress(OSError):  # what could not be written is written again here
+                lock.close()
+            raise _refused(path, error) from None
         yield
 
 
@@ -47,7 +52,11 @@ def _opened(path: Path, mode: str) -> IO[str]:
         path.mkdir(parents=True, exist_ok=True)
         return open_safely(path / LOCK, mode)
     except OSError as error:
-        raise InputError(f"the folder {path} cannot be written: {error.strerror}; choose another with --out") from None
+        raise _refused(path, error) from None
+
+
+def _refused(path: Path, error: OSError) -> InputError:
+    return InputError(f"the folder {path} cannot be written: {error.strerror}; choose another with --out")
 
 
 def wait_until_free(path: Path, seconds: float) -> bool:

@@ -32,7 +32,8 @@ def listening(say: Callable[[str], None]) -> Iterator[Requests]:
 
     A signal that is ignored stays ignored, as `nohup` wants it.
     """
-    requests, before = Requests(), {}
+    requests = Requests()
+    before: dict[int, Any] = {}
 
     def stop(number: int, _frame: FrameType | None) -> None:
         requests.stop = True
@@ -47,9 +48,9 @@ def listening(say: Callable[[str], None]) -> Iterator[Requests]:
         say("writing a checkpoint after this round")
 
     try:
-        for number in (*STOP, SAVE):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                before[int(number)] = signal.signal(number, save if number is SAVE else stop)
+        for wanted in (*STOP, SAVE):
+            if signal.getsignal(wanted) is not signal.SIG_IGN:
+                before[int(wanted)] = signal.signal(wanted, save if wanted is SAVE else stop)
     except ValueError:  # only the main thread can handle signals
         pass
     try:

@@ -77,7 +77,9 @@ class Store:
             raise InputError(f"{self.path} cannot be read ({error}); name a new folder with --out") from None
         if (header and not set(_KEYS) <= set(header)) or any(len(line) != len(header) for line in lines):
             raise InputError(f"{self.path} is not the table of an experiment; name a new folder with --out")
-        if header and header[-1] == KEY:
+        if not lines:
+            header = []  # nothing depends on it, and it may be damaged
+        elif header[-1] == KEY:
             kept = self._undamaged(header[:-1], lines)
             header, lines = (header[:-1], kept) if kept or not lines else (list(_KEYS), [])
         elif any(line[-1].startswith(MARK) for line in lines):
