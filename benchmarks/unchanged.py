@@ -26,7 +26,7 @@ COST = ["--cost.kind", "parameters", "--cost.target", "372000", "--rounds", "8",
 SMALL = ["--rounds", "6", "--channels", "4", "--batch", "16", "--inner-steps", "2"]
 PAPER = ["--alpha.rate", "3e-4", "--none", "true"]  # defaults of 0.1.0
 ONE_SHOT = ["--space", "nas-bench-1shot1-s1", "--data", "digits", "--depth", "3", *SMALL, *PAPER]
-DARTS = ["--space", "darts", "--data", "digits", "--depth", "2", "--rounds", "2", "--channels", "4", "--batch", "8"]
+DARTS = ["--space", "darts", "--data", "digits", "--depth", "3", "--rounds", "2", "--channels", "4", "--batch", "8"]
 DARTS += PAPER
 TRAIN = ["nas-bench-201:1462", "--data", "digits", "--depth", "1", "--channels", "4", "--epochs", "1", "--batch", "32"]
 CHOICE = """
@@ -38,7 +38,8 @@ first = idarts.Choice({"wide": wide, "deep": deep}, name="first")
 last = idarts.Choice({"line": nn.Linear(8, 1), "curve": nn.Sequential(nn.Tanh(), nn.Linear(8, 1))}, name="last")
 x = torch.randn(96, 4)
 data, loss = (x, x.sin().sum(1, keepdim=True)), nn.functional.mse_loss
-idarts.search(nn.Sequential(first, last), data, loss=loss, batch=16, rounds=6, seed=1, alpha={"rate": 3e-4}, out=sys.argv[-1])
+alpha = {"rate": 3e-4}
+idarts.search(nn.Sequential(first, last), data, loss=loss, batch=16, rounds=6, seed=1, alpha=alpha, out=sys.argv[-1])
 """
 
 # What follows `python`; the run folder is appended. Each command fixes its seed through the settings' default.

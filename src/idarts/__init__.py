@@ -13,6 +13,7 @@ from idarts.errors import IdartsError, InputError, NotDifferentiableError, NotFi
 
 if TYPE_CHECKING:
     from idarts.fitting import fit
+    from idarts.fitting.classifier import ImageClassifier as ImageClassifier
     from idarts.hypergrad import hypergradient
     from idarts.searching import search
     from idarts.spaces import Choice, derive, space
@@ -39,6 +40,7 @@ __all__ = [
 
 # Imported on first use, because these need torch: `idarts --help` and `idarts arch list` do not.
 _LAZY = {
+    "ImageClassifier": "idarts.fitting.classifier",
     "fit": "idarts.fitting",
     "hypergradient": "idarts.hypergrad",
     "search": "idarts.searching",
@@ -60,4 +62,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*__all__, *_LAZY})  # `from idarts import *` must not need scikit-learn

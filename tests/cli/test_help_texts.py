@@ -75,7 +75,7 @@ def test_names_in_the_help_are_all_there_are(capsys):
         ("arch show X Y", "unexpected argument 'Y'; idarts arch show --help explains the command"),
         ("profile X --seconds long", "--seconds is 'long', expected a number"),
         ("evaluate RUN --part tset", "--part is 'tset'; did you mean test?"),
-        ("evaluate RUN", "missing --data; idarts evaluate --help explains the command"),
+        ("evaluate RUN", "RUN is not a folder; give a model folder or a finished training run"),
         ("reproduce table-1 --jobs two", "--jobs is 'two', expected a whole number"),
         ("reproduce table-2", "unknown experiment 'table-2'; did you mean table-k?"),
         ("search --roundz 3", "unknown option --roundz; did you mean --rounds?"),

@@ -152,7 +152,7 @@ def test_a_wrong_name_or_value_in_a_file_is_named_with_the_file(written, refused
         ({"rounds": "3"}, "rounds is '3', expected a whole number of at least 1"),
         ({"rounds": 0}, "rounds is 0, expected a whole number of at least 1"),
         ({"alpha": {"betas": [0.5]}}, "alpha.betas is [0.5], expected 2 values"),
-        ({"out": "runs/1"}, "unknown setting 'out'"),
+        ({"out": "runs/1"}, "out is not read from a file; remove it, and type --out"),
     ]:
         file = written(**content)
         assert refused("search", "--config", file).startswith(f"idarts: {file}: {message}")

@@ -59,13 +59,13 @@ class Browser:
         return json.loads(message)
 
     def open(self, path, width=1280, height=900, dark=False, scripts=True):
-        """Load a file as it is, its content policy included."""
+        """Load a file, or an address, as it is, its content policy included."""
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
         self.send("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.events.clear()
-        self.send("Page.navigate", url=path.as_uri())
+        self.send("Page.navigate", url=path if isinstance(path, str) else path.as_uri())
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._next())
         return self

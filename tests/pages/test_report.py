@@ -191,4 +191,5 @@ def test_the_command(tmp_path, capsys):
     assert (tmp_path / "mine.html").read_bytes() == (run / "report.html").read_bytes()
     assert cli.main(["report", str(tmp_path / "none")]) == 2
     assert "is not there; expected a run folder" in capsys.readouterr().err
-    assert cli.main(["report", str(run), "-o", str(tmp_path / "none" / "mine.html")]) == 2
+    assert cli.main(["report", str(run), "-o", str(tmp_path / "new" / "mine.html")]) == 0  # folders are created
+    assert (tmp_path / "new" / "mine.html").exists()

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from idarts._version import __version__
 from idarts.cli.console import say
 from idarts.cli.parser import Parser
+from idarts.cli.verbosity import verbosity
 from idarts.errors import InputError
 
 PIPE = 141  # 128 and the number of the signal SIGPIPE, as in a shell
@@ -34,9 +35,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("idarts.cli.compare", "Compare runs: mean and deviation, paired tests, equal-cost curves."),
     "doctor": ("idarts.cli.doctor", "Check this machine: versions, devices, data, tables, extras."),
     "report": ("idarts.cli.report", "Write a run's report: one HTML file that opens offline."),
+    "watch": ("idarts.cli.watch", "Follow runs in a browser while they work."),
+    "completion": ("idarts.cli.completion", "Print a script that completes commands and options in a shell."),
 }
 # module → the extra that installs it
-EXTRAS = {"rich": "cli", "yaml": "cli", "PIL": "cli", "sklearn": "cli", "scipy": "experiments", "jinja2": "report"}
+EXTRAS = {"rich": "cli", "yaml": "cli", "PIL": "cli", "sklearn": "cli"}
+EXTRAS |= {"scipy": "experiments", "jinja2": "report", "waitress": "watch"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: list[str]) -> int:
-    args = Namespace(debug=False)
+    args = Namespace(debug=False, verbose=0, quiet=False)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -73,11 +77,13 @@ def _main(arguments: list[str]) -> int:
 
 def _run(arguments: list[str], args: Namespace) -> None:
     """Parse and run; options are in `args` as soon as they are known, also when a later one is wrong."""
-    _parser().parse_args(arguments, args)
-    args.run_command(args)
+    build_parser().parse_args(arguments, args)
+    with verbosity(args.verbose, args.quiet):
+        args.run_command(args)
 
 
-def _parser() -> Parser:
+def build_parser() -> Parser:
+    """The parser of all commands; each of them loads its own arguments when it is typed."""
     parser = Parser(
         prog="idarts",
         description="Search neural architectures by gradients (iDARTS), and check what came out.",

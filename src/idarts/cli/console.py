@@ -27,7 +27,9 @@ def printable(text: str) -> str:
 def _escaped(one: str) -> str:
     if one in "\n\t" or unicodedata.category(one) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
         return one
-    return f"\\x{ord(one):02x}" if one < "\x80" else json.dumps(one)[1:-1]  # JSON stays JSON
+    if one == "\x7f":
+        return "\\u007f"  # json.dumps leaves it as it is
+    return f"\\x{ord(one):02x}" if one < " " else json.dumps(one)[1:-1]  # JSON stays JSON
 
 
 def say(text: object = "", file: IO[str] | None = None, end: str = "\n", flush: bool = False) -> None:

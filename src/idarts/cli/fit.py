@@ -1,7 +1,6 @@
 """`idarts fit`: from a folder of images to a network."""
 
 import json
-import shlex
 import shutil
 import sys
 import time
@@ -10,10 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from idarts.cli.console import printable, say
 from idarts.cli.parser import Parser, add_option, one_of
+from idarts.cli.verbosity import quiet
 from idarts.data import load_typed
 from idarts.engine.run import Interrupted
-from idarts.errors import InputError
+from idarts.errors import InputError, command
 from idarts.fitting import Look, Plan, Status, fit, plan, to_data
 from idarts.fitting.look import named
 from idarts.fitting.plan import SPACE
@@ -37,8 +38,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--resume", action="store_true", help="continue the fit in the folder, in the minutes left")
     parser.add_argument("--overwrite", action="store_true", help="replace the fit in the folder")
     parser.add_argument("--space", default=SPACE, help=f"search space (default: {SPACE})")
-    parser.add_argument("--image", type=_count, help="side to which images are resized (default: by data and time)")
-    parser.add_argument("--random", type=_count, help="random cells to train (default: 3, fewer if time is short)")
+    parser.add_argument(
+        "--image", type=_count("--image"), help="side to which images are resized (default: by data and time)"
+    )
+    parser.add_argument(
+        "--random", type=_count("--random"), help="random cells to train (default: 3, fewer if time is short)"
+    )
     parser.add_argument("--flip", type=_truth, metavar="{true,false}", help="mirror images (default: if in colour)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     kinds = f"{{{','.join(MEASURES)}}}"
@@ -75,16 +80,16 @@ def run(args: Namespace) -> None:
                 on_status=progress,
             )
     except Interrupted:
-        print(f"stopped; continue with:\n  {_again(args)}", file=sys.stderr)
+        say(f"stopped; continue with:\n  {_again(args)}", file=sys.stderr)
         raise
     if args.json:
-        print(json.dumps(to_data(result)))
+        say(json.dumps(to_data(result)))
         return
-    print(result.sentence)
-    print(f"model:   {result.path / 'model'}")
-    print(f"report:  {result.path / 'report.html'}")
-    print(f"time:    {duration(result.seconds)}")
-    print(f"use it:  {shlex.join(['idarts', 'predict', str(result.path), 'IMAGE'])}")
+    say(result.sentence)
+    say(f"model:   {result.path / 'model'}")
+    say(f"report:  {result.path / 'report.html'}")
+    say(f"time:    {duration(result.seconds)}")
+    say(f"use it:  {command('predict', result.path, 'IMAGE')}")
 
 
 class Line:
@@ -92,36 +97,40 @@ class Line:
 
     def __init__(self) -> None:
         self.live, self.shown, self.width, self.part = sys.stderr.isatty(), 0.0, 0, ""
+        self.quiet = quiet()
 
     def __enter__(self) -> "Line":
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.live and self.width:
-            print(file=sys.stderr)
+            say(file=sys.stderr)
 
     def plan(self, seen: Look, made: Plan) -> None:
         """Print the plan below what is there."""
+        if self.quiet:
+            return
         self.__exit__()
         self.width = 0
         _print_plan(seen, made, sys.stderr)
 
     def __call__(self, status: Status) -> None:
         now = time.monotonic()
-        if now - self.shown < (0.2 if self.live else PAUSE) and status.part == self.part:
+        if self.quiet or (now - self.shown < (0.2 if self.live else PAUSE) and status.part == self.part):
             return
         self.shown, self.part = now, status.part
         text = f"{duration(round(status.left))} left  {status.part}: {status.text}"
         if self.live:
-            text = text[: shutil.get_terminal_size().columns - 1]
-            print(f"\r{text:<{self.width}}", end="", file=sys.stderr, flush=True)
+            text = printable(text)[: shutil.get_terminal_size().columns - 1]
+            sys.stderr.write(f"\r{text:<{self.width}}")
+            sys.stderr.flush()
             self.width = len(text)
         else:
-            print(text, file=sys.stderr, flush=True)
+            say(text, file=sys.stderr, flush=True)
 
 
 def _print_plan(seen: Look, made: Plan, file: Any) -> None:
-    print(*seen.lines(), *made.lines(), sep="\n", file=file, flush=True)
+    say("\n".join([*seen.lines(), *made.lines()]), file=file, flush=True)
 
 
 def _resumed(out: Path, args: Namespace) -> dict[str, Any]:
@@ -144,7 +153,7 @@ def _cost(args: Namespace) -> dict[str, Any] | None:
 
 def _again(args: Namespace) -> str:
     out = ["--out", args.out] if args.out else []
-    return shlex.join(["idarts", "fit", args.data, *out, "--resume"])
+    return command("fit", args.data, *out, "--resume")
 
 
 def _positive(option: str) -> Callable[[str], float]:
@@ -160,10 +169,13 @@ def _positive(option: str) -> Callable[[str], float]:
     return read
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise InputError(f"expected a whole number of at least 1, not {text!r}")
-    return int(text)
+def _count(option: str) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < 1:
+            raise InputError(f"{option} is {text!r}, expected a whole number of at least 1")
+        return int(text)
+
+    return read
 
 
 def _truth(text: str) -> bool:

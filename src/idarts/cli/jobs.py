@@ -10,6 +10,7 @@ from typing import Any
 from idarts.cli.console import say
 from idarts.cli.parser import Parser
 from idarts.cli.progress import Progress
+from idarts.cli.verbosity import quiet
 from idarts.errors import InputError, command
 from idarts.experiments.engines import Engine, local, on_ray, on_slurm
 from idarts.experiments.runner import RETRIES
@@ -98,4 +99,5 @@ def _progress() -> Iterator[dict[str, Any]]:
 
 def tell(line: str) -> None:
     """A line about jobs, on stderr."""
-    say(line, file=sys.stderr, flush=True)
+    if not quiet():
+        say(line, file=sys.stderr, flush=True)

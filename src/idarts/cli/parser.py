@@ -3,6 +3,7 @@
 import re
 from argparse import SUPPRESS, Action, ArgumentError, ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from textwrap import wrap
@@ -45,13 +46,21 @@ class Parser(ArgumentParser):
         super().__init__(**{"formatter_class": _HELP, "allow_abbrev": False, "exit_on_error": False, **settings})
         self.module = module
         self.add_argument("--debug", action="store_true", default=SUPPRESS, help="show the traceback of an error")
+        amount = self.add_mutually_exclusive_group()
+        more, less = "say more on stderr; -vv says all", "say nothing on stderr except errors"
+        amount.add_argument("-v", "--verbose", action="count", default=SUPPRESS, help=more)
+        amount.add_argument("-q", "--quiet", action="store_true", default=SUPPRESS, help=less)
 
-    def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parse as argparse does, but refuse unknown arguments here, where the command's own options are known."""
+    def load(self) -> None:
+        """Import the command's module, and add its arguments; a second call does nothing."""
         if self.module:
             command, self.module = import_module(self.module), None
             command.add_arguments(self)
             self.set_defaults(run_command=command.run)
+
+    def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse as argparse does, but refuse unknown arguments here, where the command's own options are known."""
+        self.load()
         try:
             parsed, rest = super().parse_known_args(args, namespace)
         except ArgumentError as error:
@@ -111,21 +120,32 @@ def add_option(container: Any, name: str, **settings: Any) -> None:
         container.add_argument(underscored, **{**settings, "help": SUPPRESS})
 
 
-def one_of(option: str, names: Iterable[str]) -> Callable[[str], str]:
+@dataclass(frozen=True)
+class Reader:
+    """The `type` of an option: it reads what was typed. A shell completes `names`."""
+
+    read: Callable[[str], Any]
+    names: tuple[str, ...] = ()
+
+    def __call__(self, text: str) -> Any:
+        return self.read(text)
+
+
+def one_of(option: str, names: Iterable[str]) -> Reader:
     """The type of an option that takes one of some names.
 
     >>> one_of("--part", ["train", "test"])("tset")
     Traceback (most recent call last):
     idarts.errors.InputError: --part is 'tset'; did you mean test?
     """
-    names = list(names)
+    names = tuple(names)
 
     def read(text: str) -> str:
         if text not in names:
             raise InputError(f"{option} is {text!r}; {nearest(text, names)}")
         return text
 
-    return read
+    return Reader(read, names)
 
 
 def add_action(actions: Any, name: str, summary: str, run_action: Callable[[Namespace], None]) -> Parser:

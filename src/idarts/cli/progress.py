@@ -13,6 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from idarts.cli.console import console, say
+from idarts.cli.verbosity import quiet
 from idarts.cli.views import SEARCH, Round, View, Work
 
 LINE_SECONDS = 2.0  # between two plain lines
@@ -37,6 +38,7 @@ class Progress:
         self.first: _Moment | None = None  # not round 1 in a resumed run
         self.latest: tuple[_Moment, Round, Work] | None = None
         self.live: Live | None = None
+        self.quiet = quiet()
         self.topic: str | None = None  # of the last message, if no round came after it
 
     def __enter__(self) -> Self:
@@ -64,7 +66,7 @@ class Progress:
         always = now.share >= 1 or latest.number >= work.total or self.first is None  # the first and the last round
         self.first = self.first or now
         self.latest, self.topic = (now, latest, work), None
-        if not always and now.time - self.shown < self._pause:
+        if self.quiet or (not always and now.time - self.shown < self._pause):
             return
         self.shown = now.time
         if self.live:
@@ -76,7 +78,7 @@ class Progress:
     def message(self, text: str) -> None:
         """Show a status message outside rounds, e.g. during a warm-up or a selection."""
         now, topic = time.monotonic(), text.partition(":")[0]
-        if topic == self.topic and now - self.shown < self._pause:
+        if self.quiet or (topic == self.topic and now - self.shown < self._pause):
             return
         self.shown, self.topic = now, topic
         if self.live:

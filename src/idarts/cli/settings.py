@@ -1,6 +1,7 @@
 """Settings on the command line: an option for every setting of a record, and from what was typed back to the record."""
 
 import json
+import sys
 from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
 from idarts.cli.console import say
-from idarts.cli.parser import Parser, add_option
+from idarts.cli.parser import Parser, Reader, add_option
 from idarts.engine.run import Interrupted, Options
 from idarts.engine.settings import Setting, dotted, resolve, settings_of
 from idarts.engine.settings_file import load, to_yaml
@@ -47,13 +48,15 @@ def add_run_arguments(parser: Parser, settings: RunSettings[Any], folder: str) -
         "--config", action="append", default=[], metavar="FILE", help="YAML file of settings; may be repeated"
     )
     presets = ", ".join(settings.presets)
-    parser.add_argument("--preset", default=SUPPRESS, metavar="NAME", help=f"named settings: {presets}")
+    preset = Reader(str, tuple(settings.presets))
+    parser.add_argument("--preset", default=SUPPRESS, type=preset, metavar="NAME", help=f"named settings: {presets}")
     add_option(parser, "--print-config", action="store_true", help="print all settings as YAML, and exit")
     parser.add_argument("--out", metavar="FOLDER", help=f"folder of the run (default: runs/{folder})")
     parser.add_argument("--resume", action="store_true", help="resume the run in the folder from its last checkpoint")
     parser.add_argument("--overwrite", action="store_true", help="replace the run in the folder")
     changed = "resume although the data is not what it was"
     parser.add_argument("--accept-changed-data", action="store_true", help=changed)
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object, and nothing else")
     sections: dict[tuple[str, ...], Any] = {}
     for setting in settings.options().values():
         group = setting.group or ("settings",)
@@ -65,7 +68,10 @@ def add_run_arguments(parser: Parser, settings: RunSettings[Any], folder: str) -
             option,
             dest=setting.name,
             default=SUPPRESS,  # what was not typed is not there
-            type=_reader(option, setting, settings.loaders.get(setting.name)),
+            type=Reader(
+                _reader(option, setting, settings.loaders.get(setting.name)),
+                tuple(settings.methods) if setting.name == "method" else setting.names,
+            ),
             metavar=_values(setting),
             help=_help(setting),
         )
@@ -86,19 +92,20 @@ def read_settings(args: Namespace, settings: RunSettings[Record]) -> Record:
     return resolve(settings.default, sources, settings.presets, settings.methods)
 
 
-def print_settings(record: Any) -> None:
-    """All settings, as a file for `--config`."""
-    say(to_yaml(json.loads(json.dumps(asdict(record)))), end="")
+def print_settings(args: Namespace, record: Any) -> None:
+    """All settings, as a file for `--config`; JSON is YAML, too."""
+    data = json.loads(json.dumps(asdict(record)))
+    say(json.dumps(data) + "\n" if args.json else to_yaml(data), end="")
 
 
 @contextmanager
-def resumable(name: str, out: Path, record: Record, settings: RunSettings[Record]) -> Iterator[None]:
-    """If the run is interrupted, print the command that resumes it."""
+def resumable(name: str, args: Namespace, out: Path, record: Record, settings: RunSettings[Record]) -> Iterator[None]:
+    """If the run is interrupted, print the command that resumes it; not among JSON."""
     try:
         yield
     except Interrupted as stopped:
-        say(f"stopped after round {stopped}; resume with:")
-        say(f"  {resume_command(name, out, record, settings)}")
+        lines = f"stopped after round {stopped}; resume with:\n  {resume_command(name, out, record, settings)}"
+        say(lines, file=sys.stderr if args.json else sys.stdout)
         raise
 
 

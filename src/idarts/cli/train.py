@@ -1,11 +1,12 @@
 """`idarts train`: an architecture from scratch, from one command."""
 
+import json
 from argparse import SUPPRESS, Namespace
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from idarts.arch import as_text
+from idarts.arch import as_text, parse
 from idarts.arch.forms import described_forms
 from idarts.cli.console import say
 from idarts.cli.parser import Parser
@@ -13,12 +14,12 @@ from idarts.cli.progress import Progress
 from idarts.cli.settings import RunSettings, add_run_arguments, how, print_settings, read_settings, resumable
 from idarts.cli.views import TRAINING
 from idarts.data import load_typed
-from idarts.engine.folder import current_architecture, read_result
+from idarts.engine.folder import MODEL, current_architecture, read_result
 from idarts.engine.run import Options
 from idarts.errors import command
 from idarts.training.presets import PRESETS
+from idarts.training.run import TrainResult, run_name
 from idarts.training.run import run as run_training
-from idarts.training.run import run_name
 from idarts.training.settings import TrainConfig
 
 
@@ -55,14 +56,36 @@ def run(args: Namespace) -> None:
     if args.now:
         settings = replace(settings, architecture=as_text(current_architecture(Path(settings.architecture))))
     if args.print_config:
-        print_settings(settings)
+        print_settings(args, settings)
         return
-    with resumable("train", out, settings, SETTINGS), Progress(view=TRAINING) as progress:
-        options = Options(**how(args), on_round=progress)
+    with resumable("train", args, out, settings, SETTINGS), Progress(view=TRAINING) as progress:
+        options = Options(**how(args), on_round=progress, on_message=progress.message)
         result = run_training(settings, out, **options)
+    if args.json:
+        say(json.dumps(_outcome(result), ensure_ascii=False))
+        return
     if result.accuracy is not None:
         low, high = read_result(out)["test"]["interval"]
         say(f"test accuracy: {100 * result.accuracy:.2f} % (95 % interval {100 * low:.1f}–{100 * high:.1f} %)")
     say(f"run:           {out}")
     say(f"model:         {out}/model")
     say(f"report:        {command('report', out)}")
+
+
+def _outcome(result: TrainResult) -> dict[str, Any]:
+    """What `--json` prints; docs/hooks.md explains the fields."""
+    written = read_result(result.path)
+    test = written.get("test") or {}
+    return {
+        "architecture": as_text(parse(written["architecture"])),
+        "accuracy": result.accuracy,
+        "interval": test.get("interval"),
+        "loss": test.get("loss"),
+        "images": test.get("images"),
+        "parameters": written["parameters"],
+        "seed": written["config"]["seed"],
+        "seconds": written["seconds"],
+        "rounds": len(result.rounds),
+        "run": str(result.path),
+        "model": str(result.path / MODEL),
+    }

@@ -5,7 +5,8 @@ split.safetensors          which images the run uses, by content (`idarts.data.c
 made_with.json             digests of settings and data, versions, threads (`idarts.engine.origin`)
 metrics.jsonl              one line for each round (`idarts.engine.metrics`); metrics.damaged: lines that were damaged
 checkpoints/               the last two states (`idarts.engine.checkpoint`)
-events.out.tfevents.*      for TensorBoard, if the setting `log` says so (`idarts.engine.tensorboard`)
+events.out.tfevents.*      for TensorBoard, if the setting `log` says so (`idarts.engine.loggers`)
+logger.json                the name that the run has in another tool, if `log` names one
 result.json                written last: a run with a result is finished
 model/                     the network of a finished training (`idarts.training.model_folder`)
 report.html, evaluation.*  added by other commands
@@ -24,15 +25,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idarts.arch import Architecture, parse
+from idarts.digests import without_digest
+from idarts.engine.entries import Floats, as_alpha, as_float
 from idarts.engine.lock import LOCK, locked
 from idarts.engine.metrics import DAMAGED, METRICS, drop_rounds, read_lines, read_rounds, round_log, sync_log
 from idarts.errors import InputError, WriteError, command
-from idarts.files import dump_json, read_json, write_whole
+from idarts.files import dump_json, load_json, write_whole
 
-__all__ = ["METRICS", "drop_rounds", "read_rounds", "round_log", "sync_log"]  # of the log, for all that know a folder
+# The log is part of a folder for all that know folders.
+__all__ = ["METRICS", "Floats", "as_float", "drop_rounds", "read_rounds", "round_log", "sync_log"]
 
 CONFIG, RESULT, CHECKPOINTS, MADE_WITH = "config.json", "result.json", "checkpoints", "made_with.json"
-REPORT = "report.html"
+LOGGER, REPORT = "logger.json", "report.html"
 EVENTS = ".idarts"  # ends the name of our event files
 MODEL, WEIGHTS, ONNX, TORCH_EXPORT = "model", "model.safetensors", "model.onnx", "model.pt2"
 EVALUATION, EVALUATION_PAGE = "evaluation.json", "evaluation.html"
@@ -41,6 +45,7 @@ MODEL_FILES = (CONFIG, WEIGHTS, ONNX, TORCH_EXPORT, SPLIT, README, EVALUATION, E
 _WRITTEN = (  # what a new run deletes; the settings stay until they are replaced, because they make a folder a run
     f"{CHECKPOINTS}/{'[0-9]' * 8}.pt",
     f"events.out.tfevents.*{EVENTS}",
+    LOGGER,
     METRICS,
     DAMAGED,
     RESULT,
@@ -51,9 +56,6 @@ _WRITTEN = (  # what a new run deletes; the settings stay until they are replace
     EVALUATION_PAGE,
     REPORT,
 )
-_LARGEST = 1e30  # a larger number counts as infinite, because differences would overflow
-
-Floats = NDArray[np.float64]
 
 
 def folder_name(*parts: object) -> str:
@@ -131,6 +133,19 @@ def write_result(path: Path, result: Mapping[str, Any]) -> None:
     write_whole(path / RESULT, dump_json(result))
 
 
+def write_logger_id(path: Path, identity: str) -> None:
+    """Keep the name that the run has in its logger's tool, so that a resumed run continues there."""
+    write_whole(path / LOGGER, dump_json({"id": identity}))
+
+
+def read_logger_id(path: Path) -> str | None:
+    """The name of the run in its logger's tool; None if it has none yet."""
+    if not (path / LOGGER).is_file():
+        return None
+    identity = _read_object(path / LOGGER, "delete it: the run then starts anew in its logger").get("id")
+    return identity if isinstance(identity, str) else None
+
+
 def read_config(path: Path) -> dict[str, Any]:
     """The settings that a run started with."""
     return _read_object(path / CONFIG, "put it back, or start again with --overwrite")
@@ -166,6 +181,21 @@ class Run:
         """Whether it is a training, whose settings name the architecture, and not a search."""
         return "architecture" in self.config
 
+    @property
+    def number(self) -> int:
+        """The number of the last round."""
+        return int(self.rounds[-1]["number"])
+
+    def fields(self) -> list[str]:
+        """The names of all fields that hold numbers.
+
+        >>> Run(Path("run"), {}, [{"number": 1, "norm": None}, {"number": 2, "loss": 0.5}]).fields()
+        ['number', 'loss']
+        """
+        return list(
+            dict.fromkeys(key for one in self.rounds for key, value in one.items() if type(value) in (int, float))
+        )
+
     def series(self, key: str) -> Floats:
         """A field over the rounds, NaN where it is missing or not finite.
 
@@ -173,6 +203,14 @@ class Run:
         [nan, 0.5]
         """
         return np.array([as_float(entry.get(key)) for entry in self.rounds])
+
+    def nulls(self, key: str) -> NDArray[np.bool_]:
+        """In which rounds a field was logged as null: its number was not finite.
+
+        >>> Run(Path("run"), {}, [{"number": 1, "norm": None}, {"number": 2}]).nulls("norm").tolist()
+        [True, False]
+        """
+        return np.array([entry.get(key, 0) is None for entry in self.rounds])
 
     def last(self, key: str) -> Any:
         """The last value of a field, or None.
@@ -184,10 +222,13 @@ class Run:
 
     def alphas(self) -> list[tuple[int, dict[str, Floats]]]:
         """α, with the number of the round, where it is known."""
-        known = [(entry["number"], entry["alpha"]) for entry in self.rounds if entry.get("alpha")]
-        final = _alpha(RESULT, (self.result or {}).get("alpha"))
-        number = self.rounds[-1]["number"]
-        return [*known, (number, final)] if final and (not known or known[-1][0] < number) else known
+        known = self.logged_alphas()
+        final = as_alpha(RESULT, (self.result or {}).get("alpha"))
+        return [*known, (self.number, final)] if final and (not known or known[-1][0] < self.number) else known
+
+    def logged_alphas(self) -> list[tuple[int, dict[str, Floats]]]:
+        """α of those rounds that logged it."""
+        return [(entry["number"], entry["alpha"]) for entry in self.rounds if entry.get("alpha")]
 
     def architecture(self) -> Architecture | str | None:
         """The architecture of the result or of the last round; a text that no space can read stays a text."""
@@ -215,7 +256,7 @@ def read_run(path: Path) -> Run:
     lines = read_lines(path)
     for line in lines.every:
         if line.entry:
-            line.entry["alpha"] = _alpha(f"{path / METRICS} line {line.place}", line.entry.get("alpha"))
+            line.entry["alpha"] = as_alpha(f"{path / METRICS} line {line.place}", line.entry.get("alpha"))
     rounds = lines.rounds
     if not rounds:
         kind = "train" if "architecture" in config else "search"
@@ -250,35 +291,19 @@ def current_architecture(path: Path) -> Architecture:
     return architecture
 
 
-def as_float(value: object) -> float:
-    """A number as a float; NaN for anything else, and for a number that is not finite.
-
-    >>> as_float(2), as_float(float("inf")), as_float("2")
-    (2.0, nan, nan)
-    """
-    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < _LARGEST:
-        return np.nan
-    return float(value)
-
-
 def _read_object(file: Path, remedy: str) -> dict[str, Any]:
     try:
-        data = read_json(file)
-    except InputError as error:
-        raise InputError(f"{error}; {remedy}") from None
+        return parse_object(file, file.read_bytes(), remedy)
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}; {remedy}") from None
+
+
+def parse_object(file: Path, content: bytes, remedy: str) -> dict[str, Any]:
+    """The object that a JSON file of a run holds; an InputError says what is wrong with it, and what to do."""
+    try:
+        data = without_digest(load_json(content.decode()))
+    except (InputError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} is damaged ({error}); {remedy}") from None
     if not isinstance(data, dict):
         raise InputError(f"{file} holds {short(data)}, expected an object with keys; {remedy}")
     return data
-
-
-def _alpha(where: str, alpha: Any) -> dict[str, Floats]:
-    """α as arrays, which take a tenth of the memory of lists."""
-    if alpha is None:
-        return {}
-    try:
-        matrices = {name: np.array(rows, dtype=np.float64) for name, rows in alpha.items()}
-    except (AttributeError, TypeError, ValueError, OverflowError):
-        matrices = {"": np.empty(0)}
-    if not all(matrix.ndim == 2 and matrix.size for matrix in matrices.values()):
-        raise InputError(f"{where}: alpha is {short(alpha)}, expected a matrix for each group; delete that line")
-    return matrices

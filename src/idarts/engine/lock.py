@@ -59,6 +59,23 @@ def _refused(path: Path, error: OSError) -> InputError:
     return InputError(f"the folder {path} cannot be written: {error.strerror}; choose another with --out")
 
 
+def holder_is_alive(path: Path) -> bool:
+    """Whether the process that locked a folder last runs on this machine. Takes no lock: it must not disturb a run.
+
+    >>> holder_is_alive(Path("no-such-run"))
+    False
+    """
+    if not (path / LOCK).is_file():
+        return False
+    try:
+        os.kill(int((path / LOCK).read_text()[:20]), 0)
+    except PermissionError:  # another user's process
+        return True
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True
+
+
 def wait_until_free(path: Path, seconds: float) -> bool:
     """Wait until no process works in a folder, at most so many seconds; whether it is free.
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from idarts.digests import with_digest, without_digest
+from idarts.digests import with_digest
+from idarts.engine.entries import parse_entry
 from idarts.errors import InputError, WriteError
-from idarts.files import load_json, open_safely, sync, write_whole
+from idarts.files import open_safely, sync, write_whole
 
 METRICS, DAMAGED = "metrics.jsonl", "metrics.damaged"
 
@@ -67,11 +68,9 @@ def read_lines(path: Path) -> Lines:
 
 def _entry(text: bytes) -> dict[str, Any] | None:
     try:
-        entry: dict[str, Any] = without_digest(load_json(text.decode()))
-    except ValueError:  # not text in UTF-8, not JSON, or not as it was written
+        return parse_entry(METRICS, text)
+    except InputError:  # not text in UTF-8, not JSON, not as it was written, or not a round
         return None
-    number = entry.get("number") if isinstance(entry, dict) else None
-    return entry if type(number) is int and number >= 1 else None
 
 
 def read_rounds(path: Path) -> list[dict[str, Any]]:

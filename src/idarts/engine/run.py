@@ -1,5 +1,6 @@
 """Run a job in its folder, from the first round to the result: log, checkpoints, signals, resume."""
 
+import logging
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator
@@ -12,17 +13,20 @@ import torch
 
 from idarts._version import __version__
 from idarts.engine import checkpoint, folder
+from idarts.engine.log import RunLog, run_log
+from idarts.engine.loggers import Logger, Started, make_logger
 from idarts.engine.origin import changes, made_with, plain
 from idarts.engine.ranks import on_first, process_group, rank, require_equal, restarted
 from idarts.engine.saving import Interrupted, Saving, load_newest, naming_checkpoint
 from idarts.engine.settings import dotted
 from idarts.engine.signals import listening
-from idarts.engine.tensorboard import Log, event_log, require_installed
 from idarts.errors import InputError
 from idarts.files import dump_json, write_whole
 
 __all__ = ["Entry", "Interrupted", "Job", "OnMessage", "OnRound", "Options", "Work"]
 __all__ += ["run_job", "run_to_end", "start_job"]
+
+_diagnostics = logging.getLogger(__name__)
 
 OnRound: TypeAlias = Callable[[Any, Any], None]  # called after every round, with its record and the work
 OnMessage: TypeAlias = Callable[[str], None]  # receives status messages outside rounds, e.g. during warm-up
@@ -115,7 +119,8 @@ def start_job(
         _claim(path, options.get("resume", False), options.get("overwrite", False)) as resuming,
         listening(on_message) as requests,
     ):
-        on_first(lambda: require_installed(settings.log))
+        loggers: list[Logger] = []
+        on_first(lambda: loggers.append(make_logger(settings.log)))  # nothing is written if its package is missing
         require_equal({**plain(settings), "idarts": __version__, "torch": str(torch.__version__)})
         job = prepare()
         require_equal({"data": job.data})
@@ -128,8 +133,11 @@ def start_job(
             often = (settings.checkpoint_rounds, settings.checkpoint_minutes)
             saving = Saving(job.work, job.kind, path, *often, requests)
             job.work.on_message = _between_rounds(saving, on_message)
-            yield from _run_rounds(job, settings.log, saving, options.get("on_round"))
-            return _finish(job, path)
+            if rank() == 0:
+                _diagnostics.info("%s in %s starts with round %d", job.kind, path, job.work.number + 1)
+            with _log(loggers, job, settings, path) as log:
+                yield from _run_rounds(job, log, saving, options.get("on_round"))
+                return _finish(job, path, log)
 
 
 @contextmanager
@@ -164,24 +172,25 @@ def _between_rounds(saving: Saving, on_message: OnMessage) -> OnMessage:
 
     def send(message: str) -> None:
         saving.between_rounds()
+        if rank() == 0:
+            _diagnostics.debug("%s", message)
         on_message(message)
 
     return send
 
 
-def _run_rounds(job: Job, log: Log, saving: Saving, on_round: OnRound | None) -> Generator[Work, None, None]:
+def _run_rounds(job: Job, log: RunLog | None, saving: Saving, on_round: OnRound | None) -> Generator[Work, None, None]:
     """Run the rounds that remain, log each, and write checkpoints. It yields between rounds."""
-    with _logging(job, log, saving.path) if rank() == 0 else nullcontext() as write:
+    yield from _saved_on_close(job, saving)
+    for record in job.work.rounds():
+        if log:
+            log.round(job.entry(record))
+            if on_round:
+                with suppress(OSError) if saving.requests.stop else nullcontext():  # the terminal may be gone
+                    on_round(record, job.work)
+        saving.after_round()
         yield from _saved_on_close(job, saving)
-        for record in job.work.rounds():
-            if write:
-                write(record)
-                if on_round:
-                    with suppress(OSError) if saving.requests.stop else nullcontext():  # the terminal may be gone
-                        on_round(record, job.work)
-            saving.after_round()
-            yield from _saved_on_close(job, saving)
-        saving.save()  # a kill while the result is computed loses no round
+    saving.save()  # a kill while the result is computed loses no round
 
 
 def _saved_on_close(job: Job, saving: Saving) -> Generator[Work, None, None]:
@@ -194,18 +203,17 @@ def _saved_on_close(job: Job, saving: Saving) -> Generator[Work, None, None]:
 
 
 @contextmanager
-def _logging(job: Job, log: Log, path: Path) -> Iterator[Callable[[Any], None]]:
-    """A function that logs a round. `seconds` counts the time of all processes that worked on the run."""
-    rounds = folder.read_rounds(path)
-    started = time.monotonic() - (float(rounds[-1]["seconds"]) if rounds else 0.0)
-    with folder.round_log(path) as append, event_log(log, path, first=job.work.number + 1) as write_events:
+def _log(loggers: list[Logger], job: Job, settings: Any, path: Path) -> Iterator[RunLog | None]:
+    """The log of the run, on the first rank."""
+    with ExitStack() as stack:
+        logs: list[RunLog] = []
 
-        def write(record: Any) -> None:
-            entry = {**job.entry(record), "seconds": round(time.monotonic() - started, 3)}
-            append(entry)
-            write_events(entry)
+        def start() -> None:
+            run = Started(path, job.kind, asdict(settings), job.work.number + 1, folder.read_logger_id(path))
+            logs.append(stack.enter_context(run_log(loggers[0], run)))
 
-        yield write
+        on_first(start)
+        yield logs[0] if logs else None
 
 
 def _resume(job: Job, settings: Any, path: Path, accept_changed_data: bool) -> None:
@@ -253,12 +261,15 @@ def _grows(before: Any, now: Any) -> bool:
     return before is not None and (now is None or now > before)
 
 
-def _finish(job: Job, path: Path) -> list[Entry]:
+def _finish(job: Job, path: Path, log: RunLog | None) -> list[Entry]:
     """Compute and write the result, which may take a while: a selection, a pass over the test images."""
-    log, started = on_first(lambda: folder.read_rounds(path)), time.monotonic()
-    result = job.result(log)
-    before = float(log[-1]["seconds"]) if log else 0.0
-    result["rounds"] = int(log[-1]["number"]) if log else 0
+    rounds, started = on_first(lambda: folder.read_rounds(path)), time.monotonic()
+    result = job.result(rounds)
+    before = float(rounds[-1]["seconds"]) if rounds else 0.0
+    result["rounds"] = int(rounds[-1]["number"]) if rounds else 0
     result["seconds"] = round(before + time.monotonic() - started, 3)
     on_first(lambda: folder.write_result(path, result))
-    return log
+    if log:
+        _diagnostics.info("result written to %s", path / folder.RESULT)
+        log.send("result", result)
+    return rounds

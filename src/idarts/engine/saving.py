@@ -1,5 +1,6 @@
 """The checkpoints of a job: when they are written, which one a resumed run loads, and which one an error names."""
 
+import logging
 import re
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from idarts.engine.ranks import any_of, on_first, world
 from idarts.engine.signals import Requests
 from idarts.errors import IdartsError, InputError, NotFiniteError, WriteError
 
+_diagnostics = logging.getLogger("idarts.engine.run")
 _MEMORY = re.compile(r"can't allocate memory|out of memory|DefaultCPUAllocator|bad_alloc", re.IGNORECASE)
 
 
@@ -72,6 +74,7 @@ class Saving:
             folder.sync_log(self.path)
             try:
                 checkpoint.save(self.path / folder.CHECKPOINTS, number, state, self.kind)
+                _diagnostics.info("checkpoint of round %d written to %s", number, self.path)
             except OSError as error:
                 what = f"the checkpoint of round {number} could not be written to {self.path} ({error.strerror})"
                 raise WriteError(what) from error

@@ -214,6 +214,19 @@ class Setting:
         marks = [mark for kind in _members(self.kind) for mark in _marks(kind) if isinstance(mark, PartOf)]
         return marks[0].registry() if marks else None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that can be its value, for completion in a shell.
+
+        >>> Setting("step", Positive | Literal["auto", "rate"], "auto", "").names
+        ('auto', 'rate')
+        """
+        if self.registry is not None:
+            return tuple(self.registry)
+        literals = [member for member in _members(self.kind) if get_origin(member) is Literal]
+        truth = ("true", "false") if bool in _members(self.kind) else ()
+        return (*truth, *(str(value) for member in literals for value in get_args(member)))
+
     def read(self, text: str) -> Any:
         """The value that a text typed on the command line stands for.
 

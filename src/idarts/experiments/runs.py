@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from idarts.engine.folder import CONFIG, RESULT, Floats, Run, as_float, is_finished, read_config, read_run
+from idarts.engine.entries import Floats, as_float
+from idarts.engine.folder import CONFIG, RESULT, Run, is_finished, read_config, read_run
 from idarts.engine.lock import wait_until_free
 from idarts.engine.paths import with_absolute_paths
 from idarts.engine.settings import dotted

@@ -10,7 +10,6 @@ from statistics import median
 import torch
 
 from idarts.arch import Architecture, Skeleton
-from idarts.errors import InputError
 from idarts.spaces import count, network, space
 from idarts.spaces.supernet import channels_last
 
@@ -102,6 +101,9 @@ def equal_sizes(
 ) -> tuple[Skeleton, Skeleton]:
     """Skeletons in which two architectures have equal parameters within 5 %, and the first is near to the cost.
 
+    Narrow networks differ by more from one channel to the next, so a wider pair may have to be taken. Where widths are
+    so coarse that no pair agrees, the nearest one is.
+
     >>> from idarts.arch import parse
     >>> small = Skeleton(depth=1, channels=16, classes=10, image=16)
     >>> one, two = parse("nas-bench-201:0"), parse("nas-bench-201:1462")
@@ -109,17 +111,18 @@ def equal_sizes(
     [23, 11]
     """
     middle = resized(first, skeleton, target, in_channels, measure).channels
-    for channels in sorted(range(max(1, middle // 2), 2 * middle + 1), key=lambda channels: abs(channels - middle)):
+    nearest: tuple[float, Skeleton, Skeleton] | None = None
+    for channels in sorted(range(max(1, middle // 2), 4 * middle + 1), key=lambda channels: abs(channels - middle)):
         one = skeleton.changed(channels=channels)
         size = parameters(first, one, in_channels)
         two = resized(second, skeleton, size, in_channels)
-        other = parameters(second, two, in_channels)
-        if max(size, other) <= (1 + TOLERANCE) * min(size, other):
-            return one, two
-    raise InputError(
-        f"no two networks of {first.space} near this size agree in parameters within {TOLERANCE:.0%}; "
-        "give more minutes or a larger cost.target, which make them larger"
-    )
+        ratio = abs(math.log(parameters(second, two, in_channels) / size))
+        if nearest is None or ratio < nearest[0]:
+            nearest = ratio, one, two
+        if ratio <= math.log1p(TOLERANCE):
+            break
+    assert nearest is not None
+    return nearest[1:]
 
 
 def random_cells(name: str, count: int, seed: int) -> list[Architecture]:

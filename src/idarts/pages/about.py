@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from idarts.engine.folder import Run, as_float
+from idarts.engine.entries import as_float
+from idarts.engine.folder import Run
 from idarts.pages.cell import Shown
 from idarts.pages.chart import Chart
 from idarts.pages.numbers import with_interval
@@ -18,6 +19,15 @@ class Trial:
 
     cell: Shown
     losses: str
+
+
+class Head(NamedTuple):
+    """The first lines of a report."""
+
+    state: str
+    heading: str
+    subtitle: str
+    tiles: Rows
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,7 @@ def round_counts(run: Run) -> tuple[int, int | None]:
     (7, 100)
     """
     total = run.config.get("rounds")
-    return run.rounds[-1]["number"], total if isinstance(total, int) else None
+    return run.number, total if isinstance(total, int) else None
 
 
 def total(run: Run, key: str) -> float:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from idarts.engine.folder import Floats, Run
+from idarts.engine.entries import Floats
+from idarts.engine.folder import Run
 from idarts.pages.images import data_url, shaded
 from idarts.pages.labels import names, taking_part, title
 

@@ -167,9 +167,8 @@ def others(run: Run) -> list[Measure]:
     ['Own temperature']
     """
     known = {key for one in (*SEARCH, *ALPHA, *HYPERGRADIENT, *TRAINING) for key in one.fields.values()}
-    keys = dict.fromkeys(key for line in run.rounds for key, value in line.items() if type(value) in (int, float))
     return [
         Measure(key[:1].upper() + key[1:].replace("_", " "), {key: key}, sparse=(key,))
-        for key in keys
+        for key in run.fields()
         if key not in known | _WITHOUT_CHART
     ]

@@ -6,7 +6,8 @@ import numpy as np
 
 from idarts.arch import Architecture
 from idarts.arch.style import family
-from idarts.engine.folder import Run, as_float
+from idarts.engine.entries import as_float
+from idarts.engine.folder import Run
 
 _UNDECIDED = 0.95  # entropy above which the largest α is hardly more than chance
 
@@ -37,10 +38,10 @@ def about_progress(run: Run, kind: str) -> Iterator[str]:
 
 def _about_rounds(run: Run) -> Iterator[str]:
     losses = run.series("valid_loss")
-    skipped = sum(line.get("norm", 0) is None and np.isnan(loss) for line, loss in zip(run.rounds, losses, strict=True))
+    skipped = int(np.count_nonzero(run.nulls("norm") & np.isnan(losses)))
     if skipped and run.alphas():
         yield (
-            f"{_rounds(skipped)} of {len(run.rounds):,} had numbers that were not finite; α did not move there. "
+            f"{_rounds(skipped)} of {len(losses):,} had numbers that were not finite; α did not move there. "
             "If there are many: lower weights.rate, or set hypergradient.damping."
         )
     diverged = int(np.count_nonzero(run.series("contraction") > 1))

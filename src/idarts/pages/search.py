@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from idarts.arch import Architecture
-from idarts.engine.folder import Run, as_float
-from idarts.pages.about import About, Trial, data_name, round_counts, tested_accuracy, total
+from idarts.engine.entries import as_float
+from idarts.engine.folder import Run
+from idarts.pages.about import About, Head, Trial, data_name, round_counts, tested_accuracy, total
 from idarts.pages.cell import Shown, small
 from idarts.pages.measures import SEARCH, charts
 from idarts.pages.notes import notes
@@ -27,19 +28,31 @@ def about(run: Run, architecture: Architecture | str | None, shown: Shown) -> Ab
     ('Search in progress', [('rounds', '1 of 9'), ('validation accuracy, last round', '50.0 %')])
     """
     finished, result = run.result is not None, run.result or {}
-    by = f" by {run.config['method']}" if "method" in run.config else ""
     return About(
-        state="Search finished" if finished else "Search in progress",
-        heading=str(run.config.get("space", "own space")),
-        subtitle=f"searched{by} on {data_name(run)}",
+        **head(run)._asdict(),
         architecture_title="The final architecture" if finished else "The current architecture",
-        tiles=list(_tiles(run)),
         notes=notes(run, architecture),
         progress=charts(run, SEARCH),
         costs=list(_costs(run)),
         commands=list(_commands(run, architecture, shown.text or "")),
         trials=_trials(result),
         argmax=small(result["argmax"]) if isinstance(result.get("argmax"), str) else None,
+    )
+
+
+def head(run: Run) -> Head:
+    """What a search's report begins with.
+
+    >>> from pathlib import Path
+    >>> head(Run(Path("run"), {"space": "darts", "method": "idarts", "data": "digits"}, [{"number": 1}])).subtitle
+    'searched by idarts on digits'
+    """
+    by = f" by {run.config['method']}" if "method" in run.config else ""
+    return Head(
+        state="Search in progress" if run.result is None else "Search finished",
+        heading=str(run.config.get("space", "own space")),
+        subtitle=f"searched{by} on {data_name(run)}",
+        tiles=list(_tiles(run)),
     )
 
 

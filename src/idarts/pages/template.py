@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 SCRIPTS = ("scale.js", "chart.js", "figure.js", "gallery.js")
+LIVE = "live.js"  # added to those on pages that `idarts watch` serves
 _POLICY = "default-src 'none'; script-src '{}'; style-src 'unsafe-inline'; img-src data:"
 
 
@@ -29,7 +30,17 @@ def render(template: str, /, **values: Any) -> str:
     >>> "<h1>a &lt; b" in render("experiment.html.j2", name="a < b", summary="", facts="", sections=[], warning="")
     True
     """
-    return _environment().get_template(template).render(**values)
+    return _environment().get_template(template).render(**{"live": None, **values})
+
+
+def part(name: str, /, *values: Any) -> str:
+    """One part of a page alone, by the name of its macro.
+
+    >>> part("note_list", ["a < b"]).count("<li>a &lt; b</li>")
+    1
+    """
+    macros: Any = _environment().get_template("parts.html.j2").module
+    return str(getattr(macros, name)(*values)).strip()
 
 
 def number_columns(rows: Sequence[Sequence[str]]) -> set[int]:
@@ -43,25 +54,25 @@ def number_columns(rows: Sequence[Sequence[str]]) -> set[int]:
 
 
 @cache
-def script() -> str:
-    """The script of all pages: the files in order, in one scope.
+def script(live: bool = False) -> str:
+    """The script of all pages, or of all live ones: the files in order, in one scope.
 
     >>> "class Figure" in script(), "</script" in script()
     (True, False)
     """
     folder = files("idarts.pages").joinpath("templates")
-    code = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
+    code = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in (*SCRIPTS, *([LIVE] if live else [])))
     return f'"use strict";\n{{\n{code}}}\n'
 
 
-def policy() -> str:
-    """The content policy of all pages: no network, and no script but ours.
+def policy(live: bool = False) -> str:
+    """The content policy of all pages: no script but ours, and no network; a live page may ask its own server.
 
-    >>> policy().split("; ")[0]
-    "default-src 'none'"
+    >>> policy().split("; ")[0], policy(live=True).split("; ")[-1]
+    ("default-src 'none'", "connect-src 'self'")
     """
-    digest = base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()
-    return _POLICY.format(f"sha256-{digest}")
+    digest = base64.b64encode(hashlib.sha256(script(live).encode()).digest()).decode()
+    return _POLICY.format(f"sha256-{digest}") + ("; connect-src 'self'" if live else "")
 
 
 def require_jinja() -> None:

@@ -3,8 +3,11 @@
 import shlex
 from collections.abc import Iterator
 
-from idarts.engine.folder import Run, as_float
-from idarts.pages.about import About, data_name, tested_accuracy
+import numpy as np
+
+from idarts.engine.entries import as_float
+from idarts.engine.folder import Run
+from idarts.pages.about import About, Head, data_name, tested_accuracy
 from idarts.pages.measures import TRAINING, Measure, charts
 from idarts.pages.notes import about_progress
 from idarts.pages.numbers import MISSING, duration, percent
@@ -20,16 +23,28 @@ def about(run: Run) -> About:
     ([('epochs', '0.5 of 2')], ['Loss'])
     """
     return About(
-        state="Training finished" if run.result is not None else "Training in progress",
-        heading=_name(run),
-        subtitle=f"trained from scratch on {data_name(run)}",
+        **head(run)._asdict(),
         architecture_title="The trained architecture",
-        tiles=list(_tiles(run)),
         notes=list(_notes(run)),
         progress=charts(run, [measure for measure in TRAINING if _used(run, measure)]),
         costs=list(_costs(run)),
         commands=list(_commands(run)),
         trials=[],
+    )
+
+
+def head(run: Run) -> Head:
+    """What a training's report begins with.
+
+    >>> from pathlib import Path
+    >>> head(Run(Path("run"), {"architecture": "DARTS_V2", "data": "digits"}, [{"number": 1}])).subtitle
+    'trained from scratch on digits'
+    """
+    return Head(
+        state="Training finished" if run.result is not None else "Training in progress",
+        heading=_name(run),
+        subtitle=f"trained from scratch on {data_name(run)}",
+        tiles=list(_tiles(run)),
     )
 
 
@@ -65,7 +80,7 @@ def _costs(run: Run) -> Iterator[tuple[str, str]]:
 
 def _notes(run: Run) -> Iterator[str]:
     yield from about_progress(run, "training")
-    skipped = int(sum(as_float(line.get("skipped", 0)) for line in run.rounds))
+    skipped = int(np.nansum(run.series("skipped")))
     if skipped:
         yield (
             f"{skipped:,} steps had a loss or gradient that was not finite and were skipped. "

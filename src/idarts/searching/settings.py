@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from idarts.arch import SPACES
+from idarts.engine.loggers import LogName
 from idarts.engine.settings import (
     Count,
     CountOrZero,
@@ -277,8 +278,8 @@ class RunConfig(Config):
     """device, such as cpu or cuda:1"""
     tables: str | None = None
     """folder of benchmark tables; IDARTS_TABLES unless given. The search shows the true accuracy, but never uses it"""
-    log: Literal["none", "tensorboard"] = "none"
-    """also write the rounds' numbers for this tool"""
+    log: LogName = "none"
+    """where to log settings, rounds and result besides the run folder"""
     checkpoint_rounds: Count = 100
     """rounds between two checkpoints, at most"""
     checkpoint_minutes: NonNegative = 5.0

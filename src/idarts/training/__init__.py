@@ -11,7 +11,7 @@ from idarts.training.evaluation import data_for, evaluate, loss_and_accuracy
 from idarts.training.formats import FORMATS, export
 from idarts.training.loop import Round, Training
 from idarts.training.model_folder import find_model, load, read_card, save
-from idarts.training.prediction import Prediction, predict
+from idarts.training.prediction import Prediction, predict, probabilities
 from idarts.training.presets import PRESETS
 from idarts.training.profiling import profile
 from idarts.training.run import TrainResult, run, train
@@ -35,6 +35,7 @@ __all__ = [
     "load",
     "loss_and_accuracy",
     "predict",
+    "probabilities",
     "profile",
     "read_card",
     "run",

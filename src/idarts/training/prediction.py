@@ -95,22 +95,31 @@ def _inside(path: Path) -> Iterable[Path]:
 def _batch(net: nn.Module, card: Card, files: Sequence[Path], top: int) -> Iterator[Prediction]:
     read = [_read(file, card) for file in files]
     good = [pixels for pixels in read if isinstance(pixels, Tensor)]
-    probabilities = iter(_probabilities(net, card, torch.stack(good)).tolist() if good else [])
+    found = iter(probabilities(net, torch.stack(good)).tolist() if good else [])
     for file, pixels in zip(files, read, strict=True):
         if isinstance(pixels, str):
             yield Prediction(file, problem=pixels)
         else:
-            ranked = sorted(zip(card.labels, next(probabilities), strict=True), key=lambda pair: -pair[1])
+            ranked = sorted(zip(card.labels, next(found), strict=True), key=lambda pair: -pair[1])
             yield Prediction(file, tuple(ranked[:top]))
 
 
 @torch.no_grad()
-def _probabilities(net: nn.Module, card: Card, pixels: Tensor) -> Tensor:
-    """The network's probabilities, by the same code that makes the batches of a training."""
+def probabilities(net: nn.Module, pixels: Tensor) -> Tensor:
+    """The probabilities of all classes for images in memory, uint8 (N, C, H, W), by the code that trains on batches.
+
+    >>> from idarts.arch import parse
+    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(4, 2))
+    >>> net.card = Card(parse("DARTS_V2"), None, 1, (2, 2), (0.5,), (0.2,), labels=("cat", "dog"))
+    >>> probabilities(net, torch.zeros(3, 1, 2, 2, dtype=torch.uint8)).sum(1)
+    tensor([1., 1., 1.])
+    """
+    card, device = card_of(net), next(net.parameters()).device
+    size = torch.Size(card.image)
+    pixels = pixels if pixels.shape[2:] == size else resize(pixels, *card.image)
     part = Images(pixels, torch.zeros(len(pixels), dtype=torch.int64), card.mean, card.std)
-    device = next(net.parameters()).device
-    images, _ = next(Batches(part, len(pixels), shuffle=False, device=device))
-    return torch.softmax(net(images).float(), dim=1).cpu()
+    batches = Batches(part, BATCH, shuffle=False, drop_last=False, device=device)
+    return torch.cat([torch.softmax(net(images).float(), dim=1).cpu() for images, _ in batches.one_epoch()])
 
 
 def _read(file: Path, card: Card) -> Tensor | str:

@@ -19,7 +19,7 @@ from idarts.engine.intervals import wilson
 from idarts.engine.paths import with_absolute_paths
 from idarts.engine.ranks import on_first, rank, restarted
 from idarts.engine.run import Job, OnMessage, Options, Work, run_to_end, start_job
-from idarts.engine.settings import resolve
+from idarts.engine.settings import adopt_parts, resolve
 from idarts.errors import InputError
 from idarts.training.card import card_for
 from idarts.training.evaluation import loss_and_accuracy
@@ -70,7 +70,7 @@ def train(
         on_message: receives status messages outside rounds.
         watch: the former name of `on_round`.
         **settings: all settings of `idarts train`, groups as dicts: `epochs=5, weights={"rate": 0.1}`; see
-            `idarts.training.TrainConfig`.
+            `idarts.training.TrainConfig`. A part is a name or your own object: `log=MyLogger`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -84,7 +84,7 @@ def train(
     if watch is not None:
         warnings.warn("train(watch=…) is now train(on_round=…)", DeprecationWarning, stacklevel=2)
     named = {"preset": preset, "architecture": _text(what), "data": _source(data)}
-    config = resolve(TrainConfig(), [{**settings, **named}], PRESETS)
+    config = resolve(TrainConfig(), [{**adopt_parts(TrainConfig, settings), **named}], PRESETS)
     path = Path(out) if out is not None else Path("runs", run_name(what, config))
     options = Options(resume=resume, overwrite=overwrite, on_round=on_round or watch, on_message=on_message)
     return run_to_end(start(what, data, config, path, _searched(what), **options))

@@ -6,6 +6,7 @@ The text below a setting is also its help in `idarts train --help`.
 from dataclasses import field
 from typing import Annotated, Literal
 
+from idarts.engine.loggers import LogName
 from idarts.engine.schedules import SCHEDULES, SLOW_EPOCHS
 from idarts.engine.settings import (
     Count,
@@ -19,7 +20,6 @@ from idarts.engine.settings import (
     Share,
     validated,
 )
-from idarts.engine.tensorboard import Log
 from idarts.errors import InputError
 
 
@@ -108,8 +108,8 @@ class TrainConfig:
     """rounds between two checkpoints, at most"""
     checkpoint_minutes: NonNegative = 5.0
     """minutes between two checkpoints, at most"""
-    log: Log = "none"
-    """where to log every round besides metrics.jsonl: tensorboard writes its event files into the run folder"""
+    log: LogName = "none"
+    """where to log settings, rounds and result besides the run folder"""
 
     def __post_init__(self) -> None:
         if self.weights.nesterov and not self.weights.momentum:

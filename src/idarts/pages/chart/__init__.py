@@ -2,8 +2,22 @@
 
 from idarts.pages.chart.curve import KEPT, POINTS, Curve, banded, thinned
 from idarts.pages.chart.dots import Dots
-from idarts.pages.chart.drawing import Chart, chart
+from idarts.pages.chart.drawing import Chart, chart, plain
 from idarts.pages.chart.frame import WIDTH, frame
 from idarts.pages.chart.scale import Scale, scale
 
-__all__ = ["KEPT", "POINTS", "WIDTH", "Chart", "Curve", "Dots", "Scale", "banded", "chart", "frame", "scale", "thinned"]
+__all__ = [
+    "KEPT",
+    "POINTS",
+    "WIDTH",
+    "Chart",
+    "Curve",
+    "Dots",
+    "Scale",
+    "banded",
+    "chart",
+    "frame",
+    "plain",
+    "scale",
+    "thinned",
+]

@@ -53,6 +53,18 @@ class Chart:
         """The drawing for a page, which brings colours and legend."""
         return f"{self._head('', self._frame.height)}{''.join(self._parts())}</svg>"
 
+    @property
+    def head(self) -> dict[str, object]:
+        """What a browser has to know beside the curves."""
+        return {
+            "title": self.title,
+            "axes": self.axes,
+            "x": asdict(self.x),
+            "y": asdict(self.y),
+            "limit": self.limit,
+            "ends": self.ends,
+        }
+
     @cached_property
     def json(self) -> str:
         """The data from which a browser draws the same chart.
@@ -61,15 +73,7 @@ class Chart:
         >>> json.loads(drawn.json)["curves"]
         [{'name': 'bound', 'x': [0, 1], 'y': [1, None]}]
         """
-        data = {
-            "title": self.title,
-            "axes": self.axes,
-            "x": asdict(self.x),
-            "y": asdict(self.y),
-            "limit": self.limit,
-            "ends": self.ends,
-            "curves": [_plain(curve) for curve in self.curves],
-        }
+        data = {**self.head, "curves": [plain(curve) for curve in self.curves]}
         return json.dumps(data, separators=(",", ":"), allow_nan=False)
 
     @property
@@ -172,13 +176,20 @@ def _marks(place: Frame, curve: Curve, colour: str) -> Iterator[str]:
             yield f'<circle class="dot {colour}" cx="{left}" cy="{top}" r="3"/>'
 
 
-def _plain(curve: Curve) -> dict[str, object]:
-    """A curve as JSON has it, with null for gaps and without what is not there."""
+def plain(curve: Curve, start: int = 0) -> dict[str, object]:
+    """A curve as JSON has it, from a point on, with null for gaps and without what is not there.
+
+    >>> plain(Curve("loss", np.arange(3.0), np.array([2.0, np.nan, 1.0])), start=1)
+    {'name': 'loss', 'x': [1, 2], 'y': [None, 1]}
+    """
     digits = _DIGITS if curve.each == 1 else _MEAN_DIGITS
     sides = {"y": curve.y, "low": curve.low, "high": curve.high}
-    lists = {name: [_short(one, digits) for one in side.tolist()] for name, side in sides.items() if side is not None}
-    x = [_short(value, _DIGITS) for value in curve.x.tolist()]
-    return {"name": curve.name, "x": x, **lists, **({"each": curve.each} if curve.each > 1 else {})}
+    lists = {
+        name: [_short(one, digits) for one in side[start:].tolist()] for name, side in sides.items() if side is not None
+    }
+    x = [_short(value, _DIGITS) for value in curve.x[start:].tolist()]
+    more = {"each": curve.each, "end": _short(curve.last(), _DIGITS)} if curve.each > 1 else {}
+    return {"name": curve.name, "x": x, **lists, **more}
 
 
 def _short(value: float, digits: int) -> float | int | None:

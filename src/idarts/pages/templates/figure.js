@@ -38,7 +38,9 @@ class Figure {
   update(data) {
     this.take(data);
     if (data.ends) this.figure.querySelectorAll(".legend b").forEach((last, index) => {
-      if (data.curves[index]) last.textContent = written(data.curves[index].y.filter(finite).pop(), data.y.percent);
+      const curve = data.curves[index];
+      const end = curve && (finite(curve.end) ? curve.end : curve.y.filter(finite).pop());
+      if (curve) last.textContent = data.y.percent ? `${(100 * end).toFixed(1)} %` : general(end, 3);
     });
   }
 
@@ -197,4 +199,7 @@ function nearest(items, goal, key) {
 }
 
 // A live page reaches a chart by its element: figure.chart.update(data).
-document.querySelectorAll("figure[data-chart]").forEach((figure) => { figure.chart = new Figure(figure); });
+function startCharts(root) {
+  root.querySelectorAll("figure[data-chart]").forEach((figure) => { figure.chart ||= new Figure(figure); });
+}
+startCharts(document);

@@ -3,24 +3,27 @@
 import json
 import math
 import sys
+from contextlib import contextmanager
 
 import pytest
 
 from idarts import InputError, train
 from idarts.cli import main
 from idarts.engine.folder import read_rounds
-from idarts.engine.tensorboard import event_log, tag
+from idarts.engine.loggers import LOGGERS, Started, numbers
 
 pytest.importorskip("tensorboard", reason="needs idarts[tensorboard]")
 TINY = {"depth": 1, "channels": 2, "epochs": 1, "batch": 256, "log_steps": 1, "checkpoint_rounds": 2}
 
 
-def read(folder):
-    """tag → [(step, value)], over all files of the folder."""
+def read(folder, kind="scalars"):
+    """tag → [(step, value)], over all files of the folder; or tag → text."""
     from tensorboard.backend.event_processing.event_accumulator import SCALARS, EventAccumulator
 
     events = EventAccumulator(str(folder), size_guidance={SCALARS: 0})
     events.Reload()
+    if kind == "tensors":
+        return {name: events.Tensors(name)[-1].tensor_proto.string_val[0].decode() for name in events.Tags()[kind]}
     return {name: [(event.step, event.value) for event in events.Scalars(name)] for name in events.Tags()["scalars"]}
 
 
@@ -28,8 +31,16 @@ def files(folder):
     return sorted(folder.glob("*tfevents*"))
 
 
+@contextmanager
+def event_log(folder, first):
+    logger = LOGGERS["tensorboard"]()
+    logger.start(Started(folder, "train", {}, first))
+    yield logger.round
+    logger.end("finished")
+
+
 def write(folder, first, *steps, scale=1.0):
-    with event_log("tensorboard", folder, first) as log:
+    with event_log(folder, first) as log:
         for step in steps:
             log({"number": step, "valid_loss": scale * step})
 
@@ -38,9 +49,8 @@ def test_a_run_logs_all_its_numbers(tmp_path):
     train("nas-bench-201:0", "digits", out=tmp_path / "run", log="tensorboard", **TINY)
     expected = {}
     for entry in read_rounds(tmp_path / "run"):
-        for name, value in entry.items():
-            if value is not None and name != "number":
-                expected.setdefault(tag(name), []).append((entry["number"], pytest.approx(value)))
+        for tag, value in numbers(entry).items():
+            expected.setdefault(tag, []).append((entry["number"], pytest.approx(value)))
     assert read(tmp_path / "run") == expected
     assert {"loss/train", "loss/valid", "accuracy/valid", "run/rate", "run/seconds"} <= expected.keys()
 
@@ -90,13 +100,13 @@ def test_a_record_that_a_kill_cut_off_is_left_out(tmp_path, missing):
 
 
 def test_a_round_is_on_disk_before_the_next(tmp_path):
-    with event_log("tensorboard", tmp_path, 1) as log:
+    with event_log(tmp_path, 1) as log:
         log({"number": 1, "train_loss": 1.5})
         assert read(tmp_path) == {"loss/train": [(1, 1.5)]}
 
 
 def test_numbers_that_are_not_finite_or_too_large(tmp_path):
-    with event_log("tensorboard", tmp_path, 1) as log:
+    with event_log(tmp_path, 1) as log:
         for step, value in enumerate((math.nan, math.inf, 1e300, -1e300), start=1):
             log({"number": step, "rate": value, "alpha": {"cell": [[0.5]]}, "architecture": "text", "norm": None})
     (values,) = read(tmp_path).values()
@@ -114,11 +124,13 @@ def test_without_tensorboard_it_is_one_line(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_other_programs_are_refused(tmp_path):
-    with pytest.raises(InputError, match="log is 'wandb', expected one of"):
-        train("nas-bench-201:0", "digits", out=tmp_path / "run", log="wandb", **TINY)
-
-
 def test_the_setting_is_kept(tmp_path):
     train("nas-bench-201:0", "digits", out=tmp_path / "run", log="tensorboard", **TINY)
     assert json.loads((tmp_path / "run" / "config.json").read_text())["log"] == "tensorboard"
+
+
+def test_settings_and_result_are_texts(tmp_path):
+    train("nas-bench-201:0", "digits", out=tmp_path / "run", log="tensorboard", **TINY)
+    texts = read(tmp_path / "run", "tensors")
+    assert '"channels": 2' in texts["settings/text_summary"]
+    assert '"test.images": 359' in texts["result/text_summary"]
