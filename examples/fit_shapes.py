@@ -1,7 +1,7 @@
 """From images to a network in one call, on generated pictures (`make demo`): search, train, compare, export.
 
-Ten kinds of small grey pictures (disc, ring, square, …) at random places, sizes and angles, under strong noise. They are
-drawn here, so the demo needs no download, and there are enough test images to tell two networks apart.
+Ten kinds of small grey pictures (disc, ring, square, …) at random places, sizes and angles, under strong noise. They
+are drawn here, so the demo needs no download, and there are enough test images to tell two networks apart.
 """
 
 import argparse

@@ -67,6 +67,8 @@ class Search:
         self.mask: Mask = {}
         self.bad_rounds = 0
         self.tried: list[Tried] = []  # candidates that the selection trained
+        self.trials: dict[str, float] = {}  # of them, those that have ended, for checkpoints
+        self._before_selection: dict[str, Any] | None = None  # what a selection changes, as it was
         self.on_message: Callable[[str], None] = lambda _: None
         self.cost: CostTarget | None = None
         self.weights: WeightTraining | None = None
@@ -82,6 +84,7 @@ class Search:
             self._warm_up()
             if self.used() >= ends(self.stages)[self.stage]:
                 continue
+            self.trials.clear()  # of a selection before the budget was extended
             with self.clock, self.joint_statistics():
                 train = self._train_weights(self.settings.inner_steps)  # w ← w − γ ∂L1/∂w, T times
                 self.spent.number += 1
@@ -200,8 +203,11 @@ class Search:
 
     @property
     def healthy(self) -> bool:
-        """False while numbers are not finite: such a state must not replace a good checkpoint."""
-        return not self.bad_rounds
+        """False while numbers are not finite: such a state must not replace a good checkpoint.
+
+        In a selection there is something to save only when trials have ended.
+        """
+        return not self.bad_rounds and (self._before_selection is None or bool(self.trials))
 
     def used(self) -> float:
         """The share of the rounds' budget that is spent."""
@@ -240,8 +246,10 @@ class Search:
 
     def select(self) -> Architecture:
         """The architecture of this search, by the selection rule of its settings."""
+        self._before_selection = self._streams()
         with self.joint_statistics():
             selected: Selected = self.selector(self)
+        self._before_selection = None
         self.spent.gradient_evaluations += selected.gradient_evaluations
         self.tried = selected.tried
         return selected.architecture
@@ -308,14 +316,18 @@ class Search:
         weights = {} if self.weights is None else {"net": self.net.state_dict(), **self.weights.state_dict()}
         return {
             **weights,
-            "train": self.task.train.state_dict(),
-            "valid": self.task.valid.state_dict(),
+            **(self._before_selection or self._streams()),
+            **({"trials": dict(self.trials)} if self.trials else {}),
             "strategy": self.strategy.state_dict(),
             "stage": [self.stage, self.stage_steps, self.mask],
             "counts": [spent.number, spent.weight_steps, self.bad_rounds, spent.gradient_evaluations],
             "seconds": self.clock.seconds,
-            "random": random_states([self.device]),
         }
+
+    def _streams(self) -> dict[str, Any]:
+        """The places of all that is random or drawn from: a selection moves them, and leaves the rest as it is."""
+        train, valid = self.task.train.state_dict(), self.task.valid.state_dict()
+        return {"train": train, "valid": valid, "random": random_states([self.device])}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a saved state, bit for bit."""
@@ -337,6 +349,7 @@ class Search:
         number, weight_steps, self.bad_rounds, evaluations = state["counts"]
         self.spent = Spent(number, weight_steps, evaluations)
         self.clock.seconds = state["seconds"]
+        self.trials = state.get("trials", {})
         set_random_states([self.device], state["random"])
 
     @property

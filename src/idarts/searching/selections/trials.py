@@ -127,6 +127,7 @@ class Trial:
     seed: int
     best: bool = False
     clock: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    known: dict[str, float] = field(default_factory=dict)  # the losses of trials that have ended, for checkpoints
 
     @classmethod
     def of(cls, search: "Search", valid: list[Batch]) -> "Trial":
@@ -134,17 +135,24 @@ class Trial:
         task, chosen, seed = search.task, search.selection, search.settings.seed
         assert task.network is not None
         best = chosen.judge == "best"
-        return cls(task.network, replay(task.train), valid, task.loss, chosen.rate, seed, best, search.clock)
+        train, clock, known = replay(task.train), search.clock, search.trials
+        return cls(task.network, train, valid, task.loss, chosen.rate, seed, best, clock, known)
 
     def __call__(self, architecture: Architecture, steps: int) -> float:
-        """The loss on the validation batches, by those batches' own statistics."""
-        return self.measure(architecture, steps)[0]
+        """The loss on the validation batches, by those batches' own statistics. No trial runs twice."""
+        name = f"{steps} steps of {architecture}"
+        if name not in self.known:
+            self.known[name] = self.measure(architecture, steps)[0]
+        return self.known[name]
 
     def measure(self, architecture: Architecture, steps: int) -> tuple[float, float]:
         """Loss and accuracy; the loss is infinite if the training diverged, the accuracy NaN if there is none."""
-        with torch.random.fork_rng():
+        with torch.random.fork_rng():  # so that the next trial does not depend on this one
             torch.manual_seed(self.seed + steps)
-            net = self.network(architecture).train()
+            return self._trained(architecture, steps)
+
+    def _trained(self, architecture: Architecture, steps: int) -> tuple[float, float]:
+        net = self.network(architecture).train()
         sgd = SGD(net.parameters(), momentum=0.9, nesterov=True, decay=5e-4)
         looks, seen = self.looks(steps), []
         with self.clock:
