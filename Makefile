@@ -7,13 +7,17 @@ BENCH  := .venv-bench
 # All extras, and the tools of a developer.
 EXTRAS := dev
 
-.PHONY: demo test check bench format clean
+.PHONY: demo test torture check bench format clean
 
 demo: $(STAMP)
-	$(BIN)/python examples/search_digits.py
+	$(BIN)/python examples/fit_shapes.py
 
 test: check
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# Damaged files and faults at file operations, thousands of them: see docs/reliability.md. About an hour of CPU time.
+torture: $(STAMP)
+	IDARTS_TORTURE=$${IDARTS_TORTURE:-6000} $(BIN)/python -m pytest -n 2 --timeout 0 tests/torture
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -9,8 +9,8 @@ import pytest
 import idarts
 
 ROOT = Path(idarts.__file__).parent
-ORDER = ("errors", "registry", "files", "pickles", "layers", "hypergrad", "arch", "spaces", "data", "tables", "engine")
-ORDER += ("searching", "training", "pages", "fitting", "experiments", "cli")
+ORDER = ("errors", "registry", "digests", "files", "pickles", "layers", "hypergrad", "arch", "spaces", "data", "tables")
+ORDER += ("engine", "searching", "training", "pages", "fitting", "experiments", "cli")
 
 
 def imports(source: str, module: str) -> Iterator[tuple[int, str, str | None]]:

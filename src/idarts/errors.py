@@ -15,6 +15,10 @@ class InputError(IdartsError, ValueError):
     """Something the caller gave cannot be used as it is."""
 
 
+class WriteError(InputError):
+    """A file cannot be written."""
+
+
 class NotFiniteError(IdartsError, RuntimeError):
     """A loss or a gradient became infinite or NaN."""
 

@@ -1,17 +1,19 @@
 """Files that the other packages read and write: atomic writes, JSON, CSV, bounded decompression, CRC-32C."""
 
 import csv
+import errno
 import io
 import json
-import math
 import os
 import secrets
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from idarts.errors import InputError
+from idarts.digests import finite, with_digest, without_digest
+from idarts.errors import InputError, WriteError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,6 +34,8 @@ class Readable(Protocol):
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file at once: a reader sees the old file or the new one, and an interrupted write changes nothing.
 
+    The content is on the disk before the name is, and the name is when this returns, so a power cut changes nothing.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_whole(Path(folder, "a.txt"), b"all of it")
@@ -42,12 +46,52 @@ def write_whole(path: Path, content: bytes) -> None:
     try:
         with open_safely(temporary, "xb") as file:
             file.write(content)
+            sync(file)
         temporary.replace(path)
+        sync_folder(path.parent)
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+        raise WriteError(f"cannot write {path}: {error.strerror}") from None
     finally:
         with suppress(OSError):  # if the folder does not exist, the error above says so
             temporary.unlink(missing_ok=True)
+
+
+def sync(file: IO[Any]) -> None:
+    """Wait until the content of an open file is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk: a rename counts only then.
+
+    >>> sync_folder(Path("/"))
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems cannot do this
+            raise
+    finally:
+        os.close(handle)
+
+
+def remove_strays(folder: Path, name: str = "*") -> None:
+    """Delete what a kill left of writing the files (or the folder) of this name: see `beside`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Path(folder, ".a.json.0123abcd").touch()
+    ...     remove_strays(Path(folder))
+    ...     list(Path(folder).iterdir())
+    []
+    """
+    for stray in folder.glob(f".{name}.{'[0-9a-f]' * 8}"):
+        if stray.is_dir() and not stray.is_symlink():
+            shutil.rmtree(stray, ignore_errors=True)
+        else:
+            stray.unlink(missing_ok=True)
 
 
 def make_parents(file: Path) -> Path:
@@ -142,40 +186,32 @@ def _require_shallow(data: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The data in a JSON file.
+    """The data in a JSON file, checked against its digest if it holds one.
 
     >>> read_json(Path("nothing.json"))
     Traceback (most recent call last):
     idarts.errors.InputError: nothing.json cannot be read: No such file or directory
     """
     try:
-        return load_json(path.read_text(encoding="utf-8"))
+        data = load_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # an InputError is one, too
         raise InputError(f"{path} is {error if isinstance(error, InputError) else 'not text in UTF-8'}") from None
+    try:
+        return without_digest(data)
+    except InputError as error:
+        raise InputError(f"{path} is damaged: {error}") from None
 
 
 def dump_json(data: Any) -> bytes:
-    r"""The bytes of a JSON file that people can read, too. Numbers that are not finite become null.
+    r"""The bytes of a JSON file that people can read, too. An object gets a digest; NaN and infinity become null.
 
     >>> dump_json({"loss": float("nan")})
-    b'{\n "loss": null\n}\n'
+    b'{\n "loss": null,\n "digest": "sha256:a5690bc132d9fe9e8ea075c296e963e5"\n}\n'
     """
-    return (json.dumps(finite(data), indent=1, allow_nan=False) + "\n").encode()
-
-
-def finite(data: Any) -> Any:
-    """The same data with None for every number that is not finite, because JSON cannot write those.
-
-    >>> finite({"loss": float("nan"), "losses": (1.0, float("inf"))})
-    {'loss': None, 'losses': [1.0, None]}
-    """
-    if isinstance(data, dict):
-        return {name: finite(value) for name, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [finite(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
+    plain = with_digest(data) if isinstance(data, Mapping) else finite(data)
+    return (json.dumps(plain, indent=1, allow_nan=False) + "\n").encode()
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:

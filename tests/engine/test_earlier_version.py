@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 
 from idarts.cli import main
 from idarts.data import load as load_data
@@ -76,7 +77,9 @@ def test_printed_settings_are_read(command, typed, capsys):
     printed = []
     for arguments in (typed, ["--config", str(FIXTURES / f"{command}-settings.yaml")]):
         assert main([command, *arguments, "--print-config"]) == 0
-        printed.append(capsys.readouterr().out.replace("image: null", "image: own"))  # 0.1.0's name for it
+        text = capsys.readouterr().out.replace("image: null", "image: own")  # 0.1.0's name for it
+        printed.append(yaml.safe_load(text))
+        printed[-1].pop("evaluator", None)  # newer than these files: smoke shortens its trials
     assert printed[0] == printed[1]
 
 

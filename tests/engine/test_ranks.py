@@ -181,3 +181,8 @@ def test_a_batch_must_make_equal_shares(monkeypatch):
     monkeypatch.setattr("idarts.engine.ranks.group.world", lambda: 4)
     with pytest.raises(InputError, match="a batch of 10 cannot be divided evenly over 4 ranks"):
         share(10)
+
+
+def test_what_ranks_are_made_with_must_be_equal(found):
+    for part in found[1:]:
+        assert part["unequal"].startswith("rank 1 has data sha256:1, but rank 0 has sha256:0; start all ranks with")

@@ -67,7 +67,7 @@ def test_a_folder_is_taken_only_as_it_was_meant(tmp_path):
         start(tmp_path / "run", CONFIG)
         refused("already holds a run; continue it with --resume", **new)
         refused(f"in use by another run .process {os.getpid()}.", **resume)
-    (tmp_path / "run" / ".result.json.1a2b").write_text("half")
+    (tmp_path / "run" / ".result.json.1a2b3c4d").write_text("half")
     with claim(tmp_path / "run", **resume):
         assert read_config(tmp_path / "run") == CONFIG
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [".lock", "config.json"]

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from idarts.engine import checkpoint
-from idarts.engine.folder import read_config, read_result, read_rounds
+from idarts.engine.folder import read_config, read_made_with, read_result, read_rounds
 from idarts.engine.run import Interrupted, Job, run_job
-from idarts.errors import InputError, NotFiniteError
+from idarts.errors import IdartsError, InputError, NotFiniteError
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,12 @@ def run(path, settings=None, **options):
             work.on_message(f"selection {place}")
         return {"total": log[-1]["total"]}
 
+    data = options.pop("data", None)
+
     def prepare():
-        return Job(work, lambda record: {**vars(record), "seen": True}, result, kind="count", facts={"kind": "count"})
+        entry = {"seen": True}
+        facts = {"kind": "count"}
+        return Job(work, lambda record: {**vars(record), **entry}, result, kind="count", facts=facts, data=data)
 
     log = run_job(prepare, settings, path, on_message=options.pop("on_message", messages.append), **options)
     return log, messages
@@ -96,7 +100,7 @@ def test_a_run_from_start_to_end(tmp_path):
     assert read_config(tmp_path / "run")["kind"] == "count"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_after_the_round_and_the_run_resumes(tmp_path, number):
     before = signal.getsignal(number)
 
@@ -187,3 +191,110 @@ def test_a_restarted_job_resumes_without_being_told_to(tmp_path, monkeypatch):
     numbered = []
     run(tmp_path / "run", overwrite=True, on_round=lambda record, _: numbered.append(record.number))
     assert numbered == []
+
+
+def test_a_state_that_cannot_be_loaded_is_skipped_for_the_one_before_it(tmp_path):
+    run(tmp_path / "run")
+    checkpoint.save(tmp_path / "run" / "checkpoints", 6, {"number": 6, "ranks": 1}, "count")  # whole, but lacks the sum
+    with pytest.warns(UserWarning, match=r"00000006.pt cannot be used .KeyError.; resuming from round 4"):
+        log, _ = run(tmp_path / "run", resume=True)
+    assert [entry["total"] for entry in log] == [1, 3, 6, 10, 15, 21]
+
+
+def test_sigusr1_writes_a_checkpoint_and_the_run_continues(tmp_path):
+    earlier = []
+    before = signal.signal(signal.SIGUSR1, lambda *_: earlier.append(numbers(tmp_path / "run")))
+
+    def warned(record, _work):
+        if record.number == 3:
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    try:
+        log, messages = run(tmp_path / "run", Settings(checkpoint_rounds=100), on_round=warned)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(log) == 6
+    assert earlier == [[3]]  # the earlier handler acts, too, after the checkpoint
+    assert "writing a checkpoint after this round" in messages
+
+
+def test_an_ignored_signal_stays_ignored(tmp_path):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        log, _ = run(tmp_path / "run", on_round=lambda *_: os.kill(os.getpid(), signal.SIGHUP))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert len(log) == 6
+
+
+def test_minutes_between_checkpoints_count_in_a_warm_up(tmp_path):
+    class BrokenError(Exception):
+        pass
+
+    def fail(message):
+        if message == "warm-up 2":
+            raise BrokenError
+
+    with pytest.raises(BrokenError):
+        run(tmp_path / "run", Settings(checkpoint_minutes=1e-9), on_message=fail)
+    assert numbers(tmp_path / "run") == [0]
+
+
+def test_other_data_is_refused_unless_accepted(tmp_path):
+    run(tmp_path / "run", data="sha256:a")
+    with pytest.raises(InputError, match=r"the data is not the same .* insist with --accept-changed-data"):
+        run(tmp_path / "run", data="sha256:b", resume=True)
+    with pytest.warns(UserWarning, match="the data has changed since the run was started"):
+        run(tmp_path / "run", data="sha256:b", resume=True, accept_changed_data=True)
+    run(tmp_path / "run", data="sha256:b", resume=True)  # without a warning
+    assert read_made_with(tmp_path / "run")["data"] == "sha256:b"
+
+
+def test_another_number_of_threads_is_said(tmp_path):
+    run(tmp_path / "run")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    try:
+        with pytest.warns(UserWarning, match=f"the run had threads {threads}, now {threads + 1}: .* not the same bits"):
+            run(tmp_path / "run", resume=True)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_damaged_lines_are_kept_aside_and_gaps_are_said(tmp_path):
+    run(tmp_path / "run")
+    file = tmp_path / "run" / "metrics.jsonl"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([lines[0], lines[1].replace("3", "7", 1), *lines[3:]]) + "\n")
+    with pytest.warns(UserWarning, match="resuming from round 6") as warned:
+        log, _ = run(tmp_path / "run", resume=True)
+    said = " ".join(str(warning.message) for warning in warned)
+    assert "1 damaged lines of" in said
+    assert "lacks rounds: 2 to 3" in said
+    assert [entry["number"] for entry in log] == [1, 4, 5, 6]
+    assert len((tmp_path / "run" / "metrics.damaged").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
+def test_too_little_memory_is_one_line_that_names_the_checkpoint(tmp_path, error):
+    def fail(record, _work):
+        if record.number == 5:
+            raise error
+
+    words = r"^there is not enough memory; the last whole checkpoint is that of round 4: end other programs, then"
+    with pytest.raises(IdartsError, match=words):
+        run(tmp_path / "run", on_round=fail)
+
+
+def test_a_full_disk_names_the_checkpoint_that_is_whole(tmp_path, monkeypatch):
+    save = checkpoint.save
+
+    def full(folder, number, *what):
+        if number == 4:
+            raise OSError(28, "No space left on device")
+        return save(folder, number, *what)
+
+    monkeypatch.setattr(checkpoint, "save", full)
+    words = r"round 4 could not be written .*No space left on device.; the last whole checkpoint is that of round 2"
+    with pytest.raises(IdartsError, match=words):
+        run(tmp_path / "run")

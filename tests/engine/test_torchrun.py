@@ -37,7 +37,9 @@ def log(out):
     """The log without the time that it took."""
     path = out / "metrics.jsonl"
     lines = [line for line in path.read_text().splitlines() if line.endswith("}")] if path.exists() else []
-    return [{key: value for key, value in json.loads(line).items() if key != "seconds"} for line in lines]
+    return [
+        {key: value for key, value in json.loads(line).items() if key not in ("seconds", "digest")} for line in lines
+    ]
 
 
 def ranks_of(job):
@@ -98,6 +100,34 @@ def test_asked_to_stop_all_ranks_end_at_one_round_and_one_process_goes_on(whole,
     assert log(out)[:number] == log(whole[0])[:number]
     assert len(log(out)) == 14
     assert log(out)[-1]["train_loss"] == pytest.approx(log(whole[0])[-1]["train_loss"], rel=0.2)
+
+
+def test_a_frozen_rank_ends_the_job_on_all_ranks(tmp_path, monkeypatch):
+    """Even the first one, for which the others wait while it writes a checkpoint, with much more patience."""
+    monkeypatch.setenv("IDARTS_RANK_TIMEOUT", "8")
+    out = tmp_path / "run"
+    task = ("search", *SMALL, "--checkpoint-rounds", "1", "--rounds", "10000")
+    job = started(command(out, task=task))
+    until_rounds(job, out, 2)
+    ranks = ranks_of(job)
+    os.kill(ranks[0], signal.SIGSTOP)
+    started_at = time.monotonic()
+    while ranks[1] in ranks_of(job):
+        assert time.monotonic() - started_at < 60
+        time.sleep(0.2)
+    os.kill(ranks[0], signal.SIGCONT)  # torchrun waits 30 s for a rank that is stopped
+    _, errors = job.communicate(timeout=60)
+    assert job.returncode != 0
+    assert "rank 0 of 2 has not answered for 8 s" in errors or "did not answer" in errors
+    assert checkpoint.latest(out / "checkpoints")[0] >= 1
+
+
+def test_ranks_that_are_not_made_with_the_same_stop(tmp_path):
+    task = f"exec {sys.executable} -m idarts search {' '.join(SMALL)} --out {tmp_path / 'run'} --seed $RANK"
+    job = started([*LAUNCH, "--no-python", "bash", "-c", task])
+    _, errors = job.communicate(timeout=100)
+    assert job.returncode == 1
+    assert "rank 1 has seed 1, but rank 0 has 0; start all ranks with the same command" in errors
 
 
 TRAIN = ["train", "nas-bench-201:0", "--data", "digits", "--depth", "1", "--channels", "4", "--epochs", "2"]

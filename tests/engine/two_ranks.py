@@ -12,7 +12,18 @@ from torch.nn.functional import cross_entropy
 
 from idarts.data import Batches, load
 from idarts.data.record import take
-from idarts.engine.ranks import all_mean, any_of, joint_statistics, on_first, process_group, rank, share, traffic, world
+from idarts.engine.ranks import (
+    all_mean,
+    any_of,
+    joint_statistics,
+    on_first,
+    process_group,
+    rank,
+    require_equal,
+    share,
+    traffic,
+    world,
+)
 from idarts.errors import IdartsError, InputError
 from idarts.hypergrad import (
     ALONE,
@@ -202,6 +213,15 @@ def refused():
     return None
 
 
+def unequal():
+    """The same settings, but other data on the second rank."""
+    try:
+        require_equal({"seed": 1, "data": f"sha256:{rank()}"})
+    except InputError as error:
+        return str(error)
+    return None
+
+
 def nan_on_one(mode):
     """One rank's validation batch is bad: all skip the round and keep α."""
     inner, outer, w, a = problem(False, (rank(), world()))
@@ -223,6 +243,7 @@ def main(path):
             found["local"] = estimates(False, mine, Averaging(all_mean, vectors=False))
             found["local search"] = search("idarts", seed=rank(), distributed="local", batch_norm="local")
             found["half search"] = search("idarts", precision="bfloat16", rounds=1)
+            found["unequal"] = unequal()
             found["tampered"], found["refused"], found["flags"] = tampered(), refused(), any_of(rank() == 1, False)
             found["timed"] = timed()
             found["nan"] = [nan_on_one(mode) for mode in ("synchronised", "local")]

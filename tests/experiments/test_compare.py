@@ -3,6 +3,7 @@
 import csv
 import json
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import product
 
@@ -160,7 +161,9 @@ def test_a_sweeps_groups_are_called_by_settings_where_its_record_has_no_parts(tm
     rates = make_sweep(tmp_path / "rates", grid={"rate": {"low": {"alpha.rate": 1e-06}, "high": {"alpha.rate": 0.1}}})
     for record in ({"jobs": list(json.loads((rates / "sweep.json").read_text())["jobs"])}, {"jobs": 3}, []):
         (rates / "sweep.json").write_text(json.dumps(record))
-        assert names(rates) == ["alpha.rate=0.1", "alpha.rate=1e-06"]
+        damaged = not isinstance(record, dict) or record["jobs"] == 3
+        with pytest.warns(UserWarning, match="sweep.json is damaged") if damaged else nullcontext():
+            assert names(rates) == ["alpha.rate=0.1", "alpha.rate=1e-06"]
 
 
 def test_what_cannot_be_compared_is_said(runs, tmp_path, capsys):
@@ -169,7 +172,8 @@ def test_what_cannot_be_compared_is_said(runs, tmp_path, capsys):
     found = compare([runs])
     assert any("left out: c" in note for note in found.notes)
     assert any("different data (cifar10, digits)" in note for note in found.notes)
-    assert found.measure == "valid_accuracy"  # one has no table
+    assert found.measure == "cifar10_test"  # one has no table, which does not change what is tested
+    assert any("Without a finite cifar10_test" in note and "1 of 7 runs, d." in note for note in found.notes)
     assert at_equal_cost(found) == "a table knows the cells of some runs only"
     for arguments, said in (
         (["no-such"], "is not there"),
@@ -181,6 +185,24 @@ def test_what_cannot_be_compared_is_said(runs, tmp_path, capsys):
         shown = capsys.readouterr().err
         assert said in shown
         assert shown.count("\n") == 1
+
+
+def test_damaged_runs_are_listed_and_the_others_compared(runs, capsys):
+    (runs / "a1" / "result.json").write_text("{")
+    lines = (runs / "b1" / "metrics.jsonl").read_text().splitlines()
+    (runs / "b1" / "metrics.jsonl").write_text("\n".join([*lines[:3], "xx", *lines[4:]]) + "\n")
+    assert main(["compare", str(runs), "--json"]) == 0
+    notes = " ".join(json.loads(capsys.readouterr().out)["notes"])
+    assert "Damaged, and left out: a1 (" in notes
+    assert "b1: metrics.jsonl has damaged lines, which are left out: 4. b1: metrics.jsonl lacks rounds: 4." in notes
+
+
+def test_a_table_for_few_runs_is_not_tested_and_said(runs):
+    for seed in range(4, 12):
+        make_run(runs / f"c{seed}", "gdas", seed, table=False)
+    found = compare([runs])
+    assert found.measure == "valid_accuracy"
+    assert "Only 6 of 14 runs have accuracies by a table, so valid_accuracy is tested." in found.notes
 
 
 def test_a_value_that_is_not_finite_is_left_out_and_said(runs, tmp_path, capsys):

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from glob import iglob
 from importlib.util import find_spec
+from multiprocessing import forkserver
 from pathlib import Path
 from random import Random
 
@@ -132,6 +133,18 @@ def test_a_killed_process_takes_no_other_with_it():
         with pytest.raises(EngineError, match="was killed"):
             call(answer, {"kill": True})
         assert call(answer, {"kill": False}) != os.getpid()
+
+
+def test_a_server_of_processes_that_dies_is_started_again():
+    with local() as call:
+        first = call(answer, {"kill": False})
+        os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)
+        answers = []
+        for _ in range(3):  # the retries of the runner
+            with suppress(EngineError):
+                answers.append(call(answer, {"kill": False}))
+        assert answers
+        assert first not in answers
 
 
 def test_an_engine_that_is_not_installed_is_told_with_the_command(tmp_path, monkeypatch):

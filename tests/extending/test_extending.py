@@ -63,7 +63,7 @@ def object_of(reference):
 
 def log_of(out):
     lines = map(json.loads, (out / "metrics.jsonl").read_text().splitlines())
-    return [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
+    return [{name: value for name, value in line.items() if name not in ("seconds", "digest")} for line in lines]
 
 
 def result_of(out):

@@ -13,7 +13,7 @@ from idarts import InputError
 from idarts.arch import Architecture, parse
 from idarts.data import Batches, load, split
 from idarts.pages import write_report
-from idarts.searching import METHODS, Task, config
+from idarts.searching import METHODS, STRATEGIES, Task, config
 from idarts.searching.judge import largest
 from idarts.searching.relaxations.gumbel import Gumbel
 from idarts.searching.selections.best_of import BestOf
@@ -21,7 +21,7 @@ from idarts.searching.selections.perturbation import Perturbation
 from idarts.searching.selections.trials import Trial, halve, neighbours
 from idarts.searching.settings import Selection
 from idarts.searching.stage import Restricted
-from idarts.searching.strategies.controller import Controller
+from idarts.searching.strategies.controller import Controller, shapes_of
 from idarts.spaces import Choice, ChoiceSupernet, nas_bench_201, space
 from idarts.spaces.nas_bench_201 import OPS
 from idarts.spaces.relaxation import softmax
@@ -70,21 +70,25 @@ def begin_on(net, batches, loss=cross_entropy, **selection):
 QUICK = {"samples": 3, "batches": 1}
 
 
+SHARING = [name for name in METHODS if STRATEGIES[config(name).strategy].shares_weights]
+
+
 # Those that need something of a space are in test_methods.py.
-@pytest.mark.parametrize("method", [name for name in METHODS if not METHODS.entries[name].needs])
+@pytest.mark.parametrize("method", [name for name in SHARING if not METHODS.entries[name].needs])
 @pytest.mark.parametrize("name", ["nas-bench-201", "nas-bench-1shot1-s2", "darts"])
 def test_every_method_in_every_space(parts, method, name):
     if name == "darts" and method not in ("gdas", "enas"):
         pytest.skip("slow, and the others differ from these in nothing that DARTS' space knows of")
-    search = begin(parts, method, name, rounds=1, selection=QUICK, controller={"samples": 2})
+    search = begin(parts, method, name, rounds=1, inner_steps=1, selection=QUICK, controller={"samples": 2})
     assert [found.number for found in search.rounds()] == [1]
     found = search.select()
     search.net.path(found)  # is one of the space
 
 
-@pytest.mark.parametrize("method", ["gdas", "enas", "setn"])
+@pytest.mark.parametrize("method", ["gdas", "enas", "setn", "mdenas", "en2as"])
 def test_what_is_drawn_is_the_same_after_a_resume(parts, method):
-    whole, cut, rest = (begin(parts, method, rounds=4, controller={"samples": 2}) for _ in range(3))
+    sizes = {"rounds": 4, "inner_steps": 1, "controller": {"samples": 2}, "population": {"size": 2}}
+    whole, cut, rest = (begin(parts, method, **sizes) for _ in range(3))
     torch.manual_seed(7)
     list(whole.rounds())
     torch.manual_seed(7)
@@ -316,7 +320,7 @@ class TestController:
             *(Choice({"a": nn.Identity(), "b": nn.ReLU(), "c": nn.Tanh()}, name=f"c{i}") for i in range(2))
         )
         torch.manual_seed(0)
-        controller = Controller(ChoiceSupernet(model))
+        controller = Controller(shapes_of(ChoiceSupernet(model)))
         likely = {}
         for _ in range(400):
             choices, log_likelihood, entropy, _ = controller.sample()
@@ -327,7 +331,7 @@ class TestController:
 
     def test_it_learns_what_is_rewarded(self):
         torch.manual_seed(0)
-        controller = Controller(supernet())
+        controller = Controller(shapes_of(supernet()))
         optimizer = torch.optim.Adam(controller.parameters(), 0.02)
         for _ in range(150):
             loss = []
@@ -349,7 +353,7 @@ class TestController:
 
 def test_a_model_of_ones_own_by_every_method(tmp_path):
     x = torch.randn(48, 4)
-    for method in METHODS:
+    for method in SHARING:
         model = Choice({"line": nn.Linear(4, 1), "nothing": nn.Linear(4, 1, bias=False)}, name="layer")
         how = {"method": method, "loss": mse_loss, "batch": 8, "rounds": 2, "out": tmp_path / method}
         if METHODS.entries[method].needs:  # edges, or a size that can change: a model of Choices has neither

@@ -97,12 +97,15 @@ def test_beta_darts_lowers_the_logits():
 
 
 class TestTuning:
-    def test_weights_are_tuned_after_each_decision_and_it_is_counted(self):
+    def test_weights_are_tuned_after_each_decision_and_restored_in_the_end(self):
         search = begin("darts-pt", 1, selection=QUICK | {"options": {"tune": 2}})
         list(search.rounds())
         before, cost = [w.detach().clone() for w in search.w], search.gradient_evaluations
+        steps, step = [], search.weights.step
+        search.weights.step = lambda draw, rate: steps.append(step(draw, rate))
         search.select()
-        assert any(not torch.equal(one, other) for one, other in zip(before, search.w, strict=True))
+        assert len(steps) == 6 * 2
+        assert all(torch.equal(one, other) for one, other in zip(before, search.w, strict=True))
         assert search.gradient_evaluations - cost == pytest.approx(6 * 2 + 6 * 4 / 3)  # and four looks a decision
 
     def test_without_tuning_nothing_moves(self):

@@ -20,10 +20,12 @@ from idarts.arch import parse
 from idarts.cli import main
 from idarts.data import load
 from idarts.engine import checkpoint
-from idarts.engine.folder import clear
+from idarts.engine.folder import clear, read_result
 from idarts.engine.settings import change
 from idarts.errors import CollapseWarning
 from idarts.searching import RunConfig, run
+from idarts.searching.selections.trials import Trial
+from idarts.searching.settings import Selection
 
 TINY = {
     "rounds": 1,
@@ -51,7 +53,7 @@ def one_thread():
 def log(out):
     """The log without the time that it took."""
     return [
-        {key: value for key, value in json.loads(line).items() if key != "seconds"}
+        {key: value for key, value in json.loads(line).items() if key not in ("seconds", "digest")}
         for line in (out / "metrics.jsonl").read_text().splitlines()
     ]
 
@@ -195,7 +197,7 @@ def test_what_is_overwritten_is_a_runs(tmp_path, capsys):
     for path in kept:
         path.write_text("mine")
     clear(run)
-    assert sorted(path for path in run.rglob("*") if path.is_file()) == sorted(kept)
+    assert sorted(path for path in run.rglob("*") if path.is_file()) == sorted([*kept, run / "config.json"])
 
 
 def test_wrong_folders(tmp_path, capsys):
@@ -335,3 +337,42 @@ def test_a_trial_that_diverges_leaves_json_behind(tmp_path):
     found = (tmp_path / "run" / "result.json").read_text()
     assert "Infinity" not in found
     assert [one["loss"] for one in json.loads(found)["trials"]] == [None, None]
+
+
+def test_a_selection_continues_between_its_trials(tmp_path, monkeypatch):
+    """`checkpoint_minutes` holds in the selection, too: trials that have ended are not repeated."""
+    settings = RunConfig(
+        space="nas-bench-201",
+        data="digits",
+        depth=1,
+        channels=4,
+        batch=16,
+        rounds=1,
+        checkpoint_minutes=1e-9,
+        selection=Selection(rule="trials", samples=4, steps=2, batches=1),
+    )
+    expected = run(settings, tmp_path / "whole")
+    trained, plain = [], Trial._trained
+
+    def counted(trial, architecture, steps):
+        if len(trained) == 3:
+            raise StoppedError
+        trained.append(steps)
+        return plain(trial, architecture, steps)
+
+    monkeypatch.setattr(Trial, "_trained", counted)
+    with pytest.raises(StoppedError):
+        run(settings, tmp_path / "run")
+    state = checkpoint.latest(tmp_path / "run" / "checkpoints")[1]
+    assert len(state["trials"]) == len(trained) == 3
+    trained.clear()
+    monkeypatch.setattr(Trial, "_trained", lambda *what: trained.append(1) or plain(*what))
+    again = run(settings, tmp_path / "run", resume=True)
+    assert len(trained) == 3  # of 4 + 2
+    assert again.architecture == expected.architecture
+    losses = [read_result(tmp_path / name)["trials"] for name in ("whole", "run")]
+    assert losses[0] == losses[1]
+
+
+class StoppedError(Exception):
+    pass

@@ -59,7 +59,7 @@ def environment():
 def log(out):
     """The log without the time that it took."""
     return [
-        {key: value for key, value in json.loads(line).items() if key != "seconds"}
+        {key: value for key, value in json.loads(line).items() if key not in ("seconds", "digest")}
         for line in (out / "metrics.jsonl").read_text().splitlines()
     ]
 

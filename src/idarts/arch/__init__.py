@@ -13,6 +13,7 @@ from types import ModuleType
 from idarts.arch import registry
 from idarts.arch.drawing import draw
 from idarts.arch.forms import as_text, convert, parse
+from idarts.arch.growth import Block, Growth
 from idarts.arch.json_form import from_data, from_json, to_data, to_json
 from idarts.arch.record import Architecture, Cell, Edge
 from idarts.arch.skeleton import Skeleton
@@ -23,8 +24,10 @@ __all__ = [
     "SPACES",
     "Absent",
     "Architecture",
+    "Block",
     "Cell",
     "Edge",
+    "Growth",
     "Skeleton",
     "Space",
     "Style",

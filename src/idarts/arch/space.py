@@ -19,6 +19,7 @@ from idarts.errors import InputError
 from idarts.registry import Registry
 
 if TYPE_CHECKING:
+    from idarts.arch.growth import Growth
     from idarts.arch.record import Architecture
 
 SPACES: Registry["Space"] = Registry("space", "idarts.spaces", folders=True)
@@ -107,6 +108,8 @@ class Space:
     """the architecture with one decision changed"""
     fixed: Callable[[], "Architecture"] = Absent()
     """a well-known block, made by hand, which `idarts fit` compares its network with"""
+    growth: "Callable[[], Growth]" = Absent()
+    """how its cells grow node by node, for strategies that build them so"""
 
     supernet: Callable[..., Any] = Absent()
     """builds a `Supernet` from (skeleton, in_channels=…, relaxation=…)"""

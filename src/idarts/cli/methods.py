@@ -8,7 +8,7 @@ from typing import Any
 
 from idarts.cli.console import say
 from idarts.cli.parser import Parser
-from idarts.searching import METHODS, STRATEGIES, config
+from idarts.searching import EVALUATORS, METHODS, SELECTIONS, STRATEGIES, Config, config
 
 
 def add_arguments(parser: Parser) -> None:
@@ -33,26 +33,36 @@ def run(args: Namespace) -> None:
     say("\nUse one with `idarts search --method NAME`; --json also has papers and settings.")
 
 
-_SHOWN = ("strategy", "relaxation", "hypergradient", "rule", "objective", "penalty", "stages", "selection")
+_SHOWN = ("strategy", "evaluator", "relaxation", "hypergradient", "rule", "objective", "penalty", "stages", "selection")
 _USUAL = {"objective": "single", "penalty": "none", "stages": "single", "rule": "adam"}
 
 
 def _row(name: str) -> dict[str, Any]:
     entry, settings = METHODS.entries[name], config(name)
     gradient = settings.strategy == "gradient"
-    steps = STRATEGIES[settings.strategy].steps_alpha
+    strategy = STRATEGIES[settings.strategy]
     return {
         **asdict(entry),
         "axes": {
             "strategy": settings.strategy,
-            "relaxation": settings.relaxation,
+            "evaluator": settings.evaluator.kind if strategy.evaluates else None,
+            "relaxation": settings.relaxation if strategy.shares_weights else None,
             "hypergradient": settings.hypergradient.method if gradient else None,
-            "rule": settings.alpha.rule if steps else None,
-            "objective": settings.weights.objective,
+            "rule": settings.alpha.rule if strategy.steps_alpha else None,
+            "objective": settings.weights.objective if strategy.shares_weights else None,
             "weights_relaxation": settings.weights.relaxation,
-            "penalty": settings.alpha.penalty if steps else None,
+            "penalty": settings.alpha.penalty if strategy.steps_alpha else None,
             "stages": settings.stages,
             "selection": settings.selection.rule,
         },
         "batches_per_round": settings.batches_per_round,
+        "needs": [*entry.needs, *_needs(settings)],
     }
+
+
+def _needs(settings: Config) -> list[str]:
+    """The parts of a space that a method needs, and `table` if it reads one."""
+    strategy, selection = STRATEGIES[settings.strategy], SELECTIONS[settings.selection.rule]
+    needs = [*strategy.needs, *(EVALUATORS[settings.evaluator.kind].needs if strategy.evaluates else ())]
+    needs += ["network"] if getattr(selection, "needs_network", False) else []
+    return list(dict.fromkeys(needs))

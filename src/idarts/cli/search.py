@@ -9,9 +9,10 @@ from idarts.arch import as_text
 from idarts.cli.console import say
 from idarts.cli.parser import Parser
 from idarts.cli.progress import Progress
-from idarts.cli.settings import RunSettings, add_run_arguments, print_settings, read_settings, resumable
+from idarts.cli.settings import RunSettings, add_run_arguments, how, print_settings, read_settings, resumable
 from idarts.data import load_typed as load_source
 from idarts.engine.folder import folder_name, read_result
+from idarts.engine.run import Options
 from idarts.errors import command
 from idarts.searching import METHODS, PRESETS, RunConfig, SearchResult, resolved, upgrade
 from idarts.searching import run as run_search
@@ -35,9 +36,8 @@ def run(args: Namespace) -> None:
         return
     out = Path(args.out or Path("runs", folder_name(settings.space, settings.method, settings.data, settings.seed)))
     with resumable("search", args, out, settings, SETTINGS), Progress() as progress:
-        result = run_search(
-            settings, out, resume=args.resume, overwrite=args.overwrite, on_round=progress, on_message=progress.message
-        )
+        options = Options(**how(args), on_round=progress, on_message=progress.message)
+        result = run_search(settings, out, **options)
     if args.json:
         say(json.dumps(_outcome(result), ensure_ascii=False))
         return

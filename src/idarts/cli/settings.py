@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
 from idarts.cli.console import say
 from idarts.cli.parser import Parser, Reader, add_option
-from idarts.engine.run import Interrupted
+from idarts.engine.run import Interrupted, Options
 from idarts.engine.settings import Setting, dotted, resolve, settings_of
 from idarts.engine.settings_file import load, to_yaml
 from idarts.errors import InputError, command, nearest, require_known
@@ -54,6 +54,8 @@ def add_run_arguments(parser: Parser, settings: RunSettings[Any], folder: str) -
     parser.add_argument("--out", metavar="FOLDER", help=f"folder of the run (default: runs/{folder})")
     parser.add_argument("--resume", action="store_true", help="resume the run in the folder from its last checkpoint")
     parser.add_argument("--overwrite", action="store_true", help="replace the run in the folder")
+    changed = "resume although the data is not what it was"
+    parser.add_argument("--accept-changed-data", action="store_true", help=changed)
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object, and nothing else")
     sections: dict[tuple[str, ...], Any] = {}
     for setting in settings.options().values():
@@ -195,3 +197,8 @@ def _help(setting: Setting) -> str:
     default = setting.default
     shown = "" if default in (None, "") else default if isinstance(default, str) else json.dumps(default)
     return f"{setting.help}{parts}{f' (default: {shown})' if shown else ''}".replace("%", "%%")
+
+
+def how(args: Namespace) -> Options:
+    """How a run starts, from the command line."""
+    return Options(resume=args.resume, overwrite=args.overwrite, accept_changed_data=args.accept_changed_data)

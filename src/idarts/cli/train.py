@@ -11,10 +11,11 @@ from idarts.arch.forms import described_forms
 from idarts.cli.console import say
 from idarts.cli.parser import Parser
 from idarts.cli.progress import Progress
-from idarts.cli.settings import RunSettings, add_run_arguments, print_settings, read_settings, resumable
+from idarts.cli.settings import RunSettings, add_run_arguments, how, print_settings, read_settings, resumable
 from idarts.cli.views import TRAINING
 from idarts.data import load_typed
 from idarts.engine.folder import MODEL, current_architecture, read_result
+from idarts.engine.run import Options
 from idarts.errors import command
 from idarts.training.presets import PRESETS
 from idarts.training.run import TrainResult, run_name
@@ -58,9 +59,8 @@ def run(args: Namespace) -> None:
         print_settings(args, settings)
         return
     with resumable("train", args, out, settings, SETTINGS), Progress(view=TRAINING) as progress:
-        result = run_training(
-            settings, out, resume=args.resume, overwrite=args.overwrite, on_round=progress, on_message=progress.message
-        )
+        options = Options(**how(args), on_round=progress, on_message=progress.message)
+        result = run_training(settings, out, **options)
     if args.json:
         say(json.dumps(_outcome(result), ensure_ascii=False))
         return

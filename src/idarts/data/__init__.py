@@ -11,6 +11,7 @@
 from idarts.data.augment import CIFAR, NONE, Augment
 from idarts.data.batches import Batches
 from idarts.data.content import Split, read_split
+from idarts.data.digest import streams_digest, tensors_digest
 from idarts.data.loading import load
 from idarts.data.raw import Raw
 from idarts.data.record import ImageData, Images, LazyImages, Part, take
@@ -41,5 +42,7 @@ __all__ = [
     "source_names",
     "split",
     "split_at",
+    "streams_digest",
     "take",
+    "tensors_digest",
 ]

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from idarts.data.augment import NONE, Augment, Draws, draw, render
+from idarts.data.digest import part_digest
 from idarts.data.fetch import Fetch, Fetched, fetch_from
 from idarts.data.record import Part
 from idarts.errors import InputError
@@ -102,6 +103,10 @@ class Batches(Iterator[tuple[Tensor, Tensor]]):
         epoch = self.epoch
         while self.epoch == epoch:
             yield next(self)
+
+    def digest(self) -> str:
+        """A digest of the content of the part."""
+        return part_digest(self.part)
 
     def state_dict(self) -> dict[str, Any]:
         """The position of the stream, as tensors and integers. It costs a copy of five kilobytes."""

@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from idarts.data.record import ImageData, Images, Part, SomePart, Statistics, join, take
+from idarts.digests import BLANK, is_intact, sealed
 from idarts.errors import InputError
 from idarts.files import load_json
 
@@ -76,7 +77,7 @@ class Split:
         numbers = {"mean": np.array(self.mean, np.float64), "std": np.array(self.std, np.float64)}
         parts = {name: getattr(self, name) for name in _PARTS}
         # A single note, because safetensors writes several in any order.
-        return save({**parts, **numbers}, {"idarts": f"{FORMAT} {self.kind}"})
+        return sealed(save({**parts, **numbers}, {"idarts": f"{FORMAT} {self.kind} {BLANK}"}))
 
 
 def read_split(file: Path) -> Split | None:
@@ -92,9 +93,11 @@ def read_split(file: Path) -> Split | None:
         return None
     try:
         content = file.read_bytes()
+        if not is_intact(content):
+            raise InputError("its content does not match its digest")
         arrays = load(content)
         note = load_json(content[8 : 8 + int.from_bytes(content[:8], "little")].decode())["__metadata__"]
-        form, _, kind = note["idarts"].partition(" ")
+        form, kind, *_ = f"{note['idarts']} ".split(" ")
         if form != FORMAT or kind not in ("files", "pixels"):
             raise InputError(f"format {note['idarts']!r}, expected {FORMAT!r}")
         parts: dict[str, Any] = {name: arrays[name] for name in _PARTS}

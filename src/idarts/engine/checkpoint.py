@@ -1,16 +1,23 @@
-"""Checkpoints: written to a temporary file, synced and renamed, so that each is complete. The last two are kept."""
+"""Checkpoints: written to a temporary file, synced and renamed, so that each is complete. The last two are kept.
 
+A file is torch's zip archive, followed by the SHA-256 of the archive: torch itself does not notice damaged numbers.
+"""
+
+import hashlib
 import io
-import os
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import torch
 
 from idarts.errors import InputError
-from idarts.files import beside, open_safely
+from idarts.files import beside, open_safely, remove_strays, sync, sync_folder
 
 KEPT = 2
+_MARK = b"sha256:"  # before the digest at the end of a file
+_TRAILER = len(_MARK) + 64
 FORMAT = "idarts-{}-1"  # with the kind of the run
 
 
@@ -25,28 +32,29 @@ def save(folder: Path, number: int, state: dict[str, Any], kind: str = "search")
     try:
         with open_safely(temporary, "xb") as file:
             _write({"format": FORMAT.format(kind), "number": number, "state": state}, file)
-            file.flush()
-            os.fsync(file.fileno())
+            sync(file)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-    _sync(folder)
+    sync_folder(folder)
     numbered = _numbered(folder)
     place = numbered.index(path) + 1
     newer = numbered[place:]  # damaged ones, before which the run was resumed
-    partial = folder.glob(".*.pt.*")  # left by a kill
-    for old in [*newer, *numbered[:place][:-KEPT], *partial]:
+    for old in [*newer, *numbered[:place][:-KEPT]]:
         old.unlink(missing_ok=True)
+    remove_strays(folder)
     return path
 
 
 def _write(content: dict[str, Any], file: IO[bytes]) -> None:
     """`torch.save`, which hides the error of a full disk behind one of its own: `enforce fail at inline_container`."""
     problems: list[OSError] = []
+    checksum = hashlib.sha256()
 
     class Noting(io.RawIOBase):
         def write(self, data: Any) -> int:
             try:
+                checksum.update(data)
                 return file.write(data)
             except OSError as error:
                 problems.append(error)
@@ -59,14 +67,19 @@ def _write(content: dict[str, Any], file: IO[bytes]) -> None:
         if problems:
             raise problems[0] from None
         raise
+    file.write(_MARK + checksum.hexdigest().encode())
 
 
 def load(path: Path, kind: str = "search") -> tuple[int, dict[str, Any]]:
     """The round and the state in one file. Only tensors and plain values are read; no code from the file runs."""
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        with path.open("rb") as file:
+            _require_intact(file)
+            content = torch.load(file, map_location="cpu", weights_only=True)
     except OSError as error:
         raise InputError(f"the checkpoint {path} cannot be read: {error.strerror or error}") from error
+    except MemoryError:
+        raise InputError(f"there is not enough memory to read the checkpoint {path}") from None
     except Exception as error:  # torch raises many kinds for a file that is damaged or of another program
         raise InputError(f"the checkpoint {path} is damaged, or not written by idarts; use another one") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT.format(kind):
@@ -74,10 +87,36 @@ def load(path: Path, kind: str = "search") -> tuple[int, dict[str, Any]]:
     return content["number"], content["state"]
 
 
+def _require_intact(file: IO[bytes]) -> None:
+    """Compare a file with the digest at its end; 0.1.0 wrote none, but every zip archive has checksums of its parts."""
+    size = file.seek(0, io.SEEK_END)
+    file.seek(max(0, size - _TRAILER))
+    trailer, left = file.read(), size - _TRAILER
+    file.seek(0)
+    if not trailer.startswith(_MARK):
+        with zipfile.ZipFile(file) as archive:
+            if archive.testzip() is not None:
+                raise ValueError("a part of it does not match its checksum")
+    else:
+        checksum = hashlib.sha256()
+        while left > 0:
+            part = file.read(min(left, 1 << 20))
+            checksum.update(part)
+            left -= len(part)
+        if checksum.hexdigest().encode() != trailer.removeprefix(_MARK):
+            raise ValueError("it does not match its digest")
+    file.seek(0)
+
+
+def newest_first(folder: Path) -> Iterator[Path]:
+    """The checkpoints in a folder, the newest first."""
+    return reversed(_numbered(folder))
+
+
 def latest(folder: Path, kind: str = "search") -> tuple[int, dict[str, Any], list[str]] | None:
     """The newest checkpoint that can be read, and the problems of newer ones that cannot; None if there is none."""
     problems: list[str] = []
-    for path in reversed(_numbered(folder)):
+    for path in newest_first(folder):
         try:
             return *load(path, kind), problems
         except InputError as error:
@@ -89,12 +128,3 @@ def latest(folder: Path, kind: str = "search") -> tuple[int, dict[str, Any], lis
 
 def _numbered(folder: Path) -> list[Path]:
     return sorted(folder.glob("[0-9]*.pt"))
-
-
-def _sync(folder: Path) -> None:
-    """Make sure that the rename survives a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

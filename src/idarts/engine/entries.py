@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from idarts.digests import without_digest
 from idarts.errors import InputError
 from idarts.files import load_json
 
@@ -26,7 +27,7 @@ def parse_entry(where: str, text: bytes) -> dict[str, Any]:
     idarts.errors.InputError: line 4 is {'loss': 1}, expected an object with a round's number; delete that line
     """
     try:
-        entry = load_json(text.decode())
+        entry = without_digest(load_json(text.decode()))
     except (InputError, UnicodeDecodeError) as error:
         raise NotJsonError(f"{where} is damaged ({error}); delete that line") from None
     number = entry.get("number") if isinstance(entry, dict) else None

@@ -2,7 +2,8 @@
 
 config.json                the settings, written first
 split.safetensors          which images the run uses, by content (`idarts.data.content`)
-metrics.jsonl              one line for each round
+made_with.json             digests of settings and data, versions, threads (`idarts.engine.origin`)
+metrics.jsonl              one line for each round (`idarts.engine.metrics`); metrics.damaged: lines that were damaged
 checkpoints/               the last two states (`idarts.engine.checkpoint`)
 events.out.tfevents.*      for TensorBoard, if the setting `log` says so (`idarts.engine.loggers`)
 logger.json                the name that the run has in another tool, if `log` names one
@@ -13,8 +14,8 @@ report.html, evaluation.*  added by other commands
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from reprlib import repr as short
@@ -24,30 +25,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idarts.arch import Architecture, parse
-from idarts.engine.entries import Floats, NotJsonError, as_alpha, as_float, parse_entry
+from idarts.digests import without_digest
+from idarts.engine.entries import Floats, as_alpha, as_float
 from idarts.engine.lock import LOCK, locked
-from idarts.errors import IdartsError, InputError, command
-from idarts.files import dump_json, finite, load_json, open_safely, write_whole
+from idarts.engine.metrics import DAMAGED, METRICS, drop_rounds, read_lines, read_rounds, round_log, sync_log
+from idarts.errors import InputError, WriteError, command
+from idarts.files import dump_json, load_json, write_whole
 
-CONFIG, METRICS, RESULT, CHECKPOINTS = "config.json", "metrics.jsonl", "result.json", "checkpoints"
+# The log is part of a folder for all that know folders.
+__all__ = ["METRICS", "Floats", "as_float", "drop_rounds", "read_rounds", "round_log", "sync_log"]
+
+CONFIG, RESULT, CHECKPOINTS, MADE_WITH = "config.json", "result.json", "checkpoints", "made_with.json"
 LOGGER, REPORT = "logger.json", "report.html"
 EVENTS = ".idarts"  # ends the name of our event files
 MODEL, WEIGHTS, ONNX, TORCH_EXPORT = "model", "model.safetensors", "model.onnx", "model.pt2"
 EVALUATION, EVALUATION_PAGE = "evaluation.json", "evaluation.html"
 SPLIT, README = "split.safetensors", "README.md"
 MODEL_FILES = (CONFIG, WEIGHTS, ONNX, TORCH_EXPORT, SPLIT, README, EVALUATION, EVALUATION_PAGE)
-_WRITTEN = (  # what `clear` deletes; the settings last, because they make a folder a run
+_WRITTEN = (  # what a new run deletes; the settings stay until they are replaced, because they make a folder a run
     f"{CHECKPOINTS}/{'[0-9]' * 8}.pt",
     f"events.out.tfevents.*{EVENTS}",
     LOGGER,
     METRICS,
+    DAMAGED,
     RESULT,
     SPLIT,
+    MADE_WITH,
     *(f"{MODEL}/{name}" for name in MODEL_FILES),
     EVALUATION,
     EVALUATION_PAGE,
     REPORT,
-    CONFIG,
 )
 
 
@@ -88,26 +95,28 @@ def claim(path: Path, resume: bool, overwrite: bool) -> Iterator[None]:
     if path.exists() and not exists and (not path.is_dir() or any(not p.name.startswith(".") for p in path.iterdir())):
         raise InputError(f"{path} exists and is not a run; choose a new folder with --out")
     with locked(path, "run"):
-        for partial in (
-            file for pattern in (".*.json*.*", f".{SPLIT}.*") for file in path.glob(pattern)
-        ):  # left by a kill while a file was written
-            partial.unlink(missing_ok=True)
         yield
 
 
 def clear(path: Path) -> None:
-    """Delete all files that a run wrote, and no others."""
+    """Delete all files that a run wrote, and no others; the settings stay."""
     for pattern in _WRITTEN:
         for file in path.glob(pattern):
-            file.unlink(missing_ok=True)
+            try:
+                file.unlink(missing_ok=True)
+            except OSError as error:
+                raise WriteError(f"cannot delete {file}: {error.strerror}") from None
 
 
 def start(path: Path, config: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> None:
-    """Replace the run in a folder, if there is one, by a new one with these settings and files."""
+    """Replace the run in a folder, if there is one, by a new one with these settings and files.
+
+    After a kill at any moment the folder holds settings, so that the same command can be given again.
+    """
     clear(path)
+    write_whole(path / CONFIG, dump_json(config))
     for name, content in (files or {}).items():
         write_whole(path / name, content)
-    write_whole(path / CONFIG, dump_json(config))
 
 
 def extend(path: Path, settings: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
@@ -117,39 +126,6 @@ def extend(path: Path, settings: Mapping[str, Any], entry: Mapping[str, Any]) ->
     for name in (RESULT, REPORT):
         (path / name).unlink(missing_ok=True)
     write_whole(path / CONFIG, dump_json(changed))
-
-
-@contextmanager
-def round_log(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """A function that appends the entry of one round to the log; it is on disk when the function returns."""
-    with _writing(path / METRICS):
-        file = open_safely(path / METRICS, "a")
-
-    def append(entry: Mapping[str, Any]) -> None:
-        with _writing(path / METRICS):
-            file.write(json.dumps(finite(entry)) + "\n")
-            file.flush()
-
-    try:
-        yield append
-    finally:
-        with suppress(OSError):  # a full disk fails a second time here
-            file.close()
-
-
-@contextmanager
-def _writing(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        reason = f"cannot write {file} ({error.strerror})"
-        raise IdartsError(f"{reason}; correct that, then continue with --resume") from None
-
-
-def drop_rounds(path: Path, after: int) -> None:
-    """Delete the rounds after a number from the log: a resumed run computes them again."""
-    kept = [json.dumps(entry) + "\n" for entry in read_rounds(path) if entry["number"] <= after]
-    write_whole(path / METRICS, "".join(kept).encode())
 
 
 def write_result(path: Path, result: Mapping[str, Any]) -> None:
@@ -180,20 +156,25 @@ def read_result(path: Path) -> dict[str, Any]:
     return _read_object(path / RESULT, "delete it, and --resume writes it again")
 
 
-def read_rounds(path: Path) -> list[dict[str, Any]]:
-    """The log's rounds by number. A last line that a kill cut off is left out."""
-    return _by_number(_read_lines(path / METRICS)[0])
+def read_made_with(path: Path) -> dict[str, Any] | None:
+    """What a run was made with; None for a run of 0.1.0."""
+    file = path / MADE_WITH
+    return _read_object(file, "delete it to resume without comparing the data") if file.exists() else None
 
 
 @dataclass(frozen=True)
 class Run:
-    """The content of a run folder. `result` is None until the run is finished; `cut`: the log's last line was cut."""
+    """The content of a run folder. `result` is None until the run is finished; `cut`: the log's last line was cut.
+
+    `problems` says in sentences what is wrong with the log.
+    """
 
     folder: Path
     config: dict[str, Any]
     rounds: list[dict[str, Any]]  # by number
     result: dict[str, Any] | None = None
     cut: bool = False
+    problems: tuple[str, ...] = ()
 
     @property
     def trains(self) -> bool:
@@ -272,14 +253,27 @@ def read_run(path: Path) -> Run:
         raise InputError(f"{path} is not a run folder: it has no {CONFIG}; {expected}")
     config = read_config(path)
     result = read_result(path) if is_finished(path) else None
-    lines, cut = _read_lines(path / METRICS)
-    for line, entry in lines:
-        entry["alpha"] = as_alpha(f"{path / METRICS} line {line}", entry.get("alpha"))
-    if not lines:
+    lines = read_lines(path)
+    for line in lines.every:
+        if line.entry:
+            line.entry["alpha"] = as_alpha(f"{path / METRICS} line {line.place}", line.entry.get("alpha"))
+    rounds = lines.rounds
+    if not rounds:
         kind = "train" if "architecture" in config else "search"
         start_it = command(kind, "--resume", "--out", path)
         raise InputError(f"{path / METRICS} has no rounds yet; wait for the first one, or start it with `{start_it}`")
-    return Run(path, config, _by_number(lines), result, cut)
+    return Run(path, config, rounds, result, lines.cut, tuple(lines.problems(_last_round(path, result))))
+
+
+def _last_round(path: Path, result: dict[str, Any] | None) -> int:
+    """The last round that was certainly logged: that of the result or of a checkpoint."""
+    known = (result or {}).get("rounds")
+    return max([known if type(known) is int else 0, *saved_rounds(path)])
+
+
+def saved_rounds(path: Path) -> list[int]:
+    """The rounds whose checkpoints are in a folder."""
+    return [int(file.stem) for file in (path / CHECKPOINTS).glob(f"{'[0-9]' * 8}.pt")]
 
 
 def current_architecture(path: Path) -> Architecture:
@@ -289,7 +283,7 @@ def current_architecture(path: Path) -> Architecture:
     """
     run = read_run(path)
     if run.result is None:
-        saved = [int(file.stem) for file in (path / CHECKPOINTS).glob(f"{'[0-9]' * 8}.pt")]
+        saved = saved_rounds(path)
         run = replace(run, rounds=[entry for entry in run.rounds if not saved or entry["number"] <= max(saved)])
     architecture = run.architecture()
     if not isinstance(architecture, Architecture):
@@ -298,42 +292,18 @@ def current_architecture(path: Path) -> Architecture:
 
 
 def _read_object(file: Path, remedy: str) -> dict[str, Any]:
-    return parse_object(file, _read(file), remedy)
+    try:
+        return parse_object(file, file.read_bytes(), remedy)
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}; {remedy}") from None
 
 
 def parse_object(file: Path, content: bytes, remedy: str) -> dict[str, Any]:
     """The object that a JSON file of a run holds; an InputError says what is wrong with it, and what to do."""
     try:
-        data = load_json(content.decode())
+        data = without_digest(load_json(content.decode()))
     except (InputError, UnicodeDecodeError) as error:
         raise InputError(f"{file} is damaged ({error}); {remedy}") from None
     if not isinstance(data, dict):
         raise InputError(f"{file} holds {short(data)}, expected an object with keys; {remedy}")
     return data
-
-
-def _read_lines(file: Path) -> tuple[list[tuple[int, dict[str, Any]]], bool]:
-    """The entries of a log with the numbers of their lines, and whether a kill cut the last line off."""
-    lines = [line for line in _read(file).split(b"\n") if line.strip()] if file.is_file() else []
-    entries: list[tuple[int, dict[str, Any]]] = []
-    for line, text in enumerate(lines, start=1):
-        try:
-            entries.append((line, parse_entry(f"{file} line {line}", text)))
-        except NotJsonError:
-            if line < len(lines):
-                raise
-            return entries, True
-    return entries, False
-
-
-def _by_number(lines: list[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Each round once, as it was logged last: a round may have run again after a kill."""
-    rounds = {entry["number"]: entry for _, entry in lines}
-    return [rounds[number] for number in sorted(rounds)]
-
-
-def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror}") from None

@@ -148,7 +148,7 @@ class Follower:
         if not self._log.count:
             return None
         cut = self._rest and (self.stopped or self._result is not None)  # otherwise a line is being written
-        return FollowedRun(self.folder, self._config, [], self._result, cut, self._log)
+        return FollowedRun(self.folder, self._config, [], self._result, cut, log=self._log)
 
     def look(self) -> bool:
         """Read what is new, at most `CHUNK` bytes of the log; whether there is more to read at once."""

@@ -4,25 +4,28 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from idarts.errors import InputError
-from idarts.files import open_safely
+from idarts.files import open_safely, remove_strays
 
 LOCK = ".lock"
 
 
 def require_own(path: Path, record: str, kind: str) -> None:
     """Refuse a folder that holds other files; it must be new, empty, or contain the file `record`."""
-    if path.is_dir() and not (path / record).exists() and any(file.name != LOCK for file in path.iterdir()):
+    if path.is_dir() and not (path / record).exists() and any(not file.name.startswith(".") for file in path.iterdir()):
         raise InputError(f"{path} is there and holds no {kind}; name a new folder with --out")
 
 
 @contextmanager
 def locked(path: Path, kind: str) -> Iterator[None]:
-    """Create a folder if needed and lock it for this process. The lock ends with the process, even if it is killed."""
+    """Create a folder if needed and lock it for this process. The lock ends with the process, even if it is killed.
+
+    Temporary files that an earlier process left here are deleted.
+    """
     with _opened(path, "a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -32,9 +35,15 @@ def locked(path: Path, kind: str) -> Iterator[None]:
             raise InputError(
                 f"{path} is in use by another {kind} (process {process}); wait for it, or choose another with --out"
             ) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
+        try:
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+            remove_strays(path)
+        except OSError as error:
+            with suppress(OSError):  # what could not be written is written again here
+                lock.close()
+            raise _refused(path, error) from None
         yield
 
 
@@ -43,7 +52,11 @@ def _opened(path: Path, mode: str) -> IO[str]:
         path.mkdir(parents=True, exist_ok=True)
         return open_safely(path / LOCK, mode)
     except OSError as error:
-        raise InputError(f"the folder {path} cannot be written: {error.strerror}; choose another with --out") from None
+        raise _refused(path, error) from None
+
+
+def _refused(path: Path, error: OSError) -> InputError:
+    return InputError(f"the folder {path} cannot be written: {error.strerror}; choose another with --out")
 
 
 def holder_is_alive(path: Path) -> bool:

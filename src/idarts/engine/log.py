@@ -51,6 +51,7 @@ def run_log(logger: Logger, run: Started) -> Iterator[RunLog]:
         except Exception as error:
             if run.first == 1 and run.id is None:
                 folder.clear(run.path)
+                (run.path / folder.CONFIG).unlink(missing_ok=True)
             reason = " ".join(str(error).split()) or type(error).__name__
             raise InputError(f"log {run.settings['log']} cannot start ({reason}); use --log none") from error
         if identity is not None:

@@ -1,23 +1,30 @@
 """Run a job in its folder, from the first round to the result: log, checkpoints, signals, resume."""
 
-import json
 import logging
-import signal
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
+import torch
+
+from idarts._version import __version__
 from idarts.engine import checkpoint, folder
 from idarts.engine.log import RunLog, run_log
 from idarts.engine.loggers import Logger, Started, make_logger
-from idarts.engine.ranks import any_of, on_first, process_group, rank, restarted, wait_for_all, world
+from idarts.engine.origin import changes, made_with, plain
+from idarts.engine.ranks import on_first, process_group, rank, require_equal, restarted
+from idarts.engine.saving import Interrupted, Saving, load_newest, naming_checkpoint
 from idarts.engine.settings import dotted
-from idarts.errors import IdartsError, InputError, NotFiniteError
+from idarts.engine.signals import listening
+from idarts.errors import InputError
+from idarts.files import dump_json, write_whole
+
+__all__ = ["Entry", "Interrupted", "Job", "OnMessage", "OnRound", "Options", "Work"]
+__all__ += ["run_job", "run_to_end", "start_job"]
 
 _diagnostics = logging.getLogger(__name__)
 
@@ -35,7 +42,7 @@ class Work(Protocol):
     def number(self) -> int: ...  # of the last round
 
     @property
-    def healthy(self) -> bool: ...  # False while numbers are not finite: such a state is not saved
+    def healthy(self) -> bool: ...  # False while numbers are not finite, or the state is incomplete: it is not saved
 
     def rounds(self) -> Iterator[Any]: ...  # the rounds that remain, as records with a `number`
 
@@ -53,6 +60,7 @@ class Job:
     result: Callable[[list[Entry]], dict[str, Any]]  # the whole log → the content of result.json
     kind: str = "search"  # checkpoints of another kind are refused
     facts: dict[str, Any] = field(default_factory=dict)  # written beside the settings
+    data: str | None = None  # a digest of the data, if it is known
     files: dict[str, bytes] = field(default_factory=dict)  # written at the start, by name
     upgrade: Callable[[dict[str, Any]], dict[str, Any]] = (
         dict  # settings as older versions wrote them → in today's names
@@ -60,15 +68,12 @@ class Job:
     growing: tuple[str, ...] = ()  # settings of which a resumed run may have more: its budgets
 
 
-class Interrupted(KeyboardInterrupt):
-    """A signal stopped the run, after it wrote a checkpoint. The argument is the number of the last round."""
-
-
 class Options(TypedDict, total=False):
     """How a run starts, and who is informed about it."""
 
     resume: bool  # continue the run in the folder
     overwrite: bool  # replace the run in the folder
+    accept_changed_data: bool  # resume although the data is not what it was
     on_round: OnRound | None
     on_message: OnMessage | None
 
@@ -77,7 +82,8 @@ def run_job(prepare: Callable[[], Job], settings: Any, path: Path, **options: Un
     """Run a job in a folder and return its log. The folder is locked first, then the job is prepared.
 
     `settings` is a dataclass with at least `checkpoint_rounds`, `checkpoint_minutes` and `log`.
-    On SIGINT or SIGTERM the run finishes its round, writes a checkpoint and raises `Interrupted`.
+    On SIGINT, SIGTERM or SIGHUP the run finishes its round, writes a checkpoint and raises `Interrupted`. On SIGUSR1 it
+    writes a checkpoint and continues.
     """
     return run_to_end(start_job(prepare, settings, path, **options))
 
@@ -107,26 +113,31 @@ def start_job(
     the job between two rounds, with a checkpoint. Jobs that take turns must end in the reverse order of their start,
     because each of them handles signals until it ends.
     """
-    on_message = options.get("on_message")
+    on_message = _by_first(options.get("on_message"))
     with (
         process_group(),
         _claim(path, options.get("resume", False), options.get("overwrite", False)) as resuming,
-        _stop_signals(on_message) as stop,
+        listening(on_message) as requests,
     ):
         loggers: list[Logger] = []
         on_first(lambda: loggers.append(make_logger(settings.log)))  # nothing is written if its package is missing
+        require_equal({**plain(settings), "idarts": __version__, "torch": str(torch.__version__)})
         job = prepare()
-        wait_for_all()
-        if resuming:
-            _load_checkpoint(job, settings, path)
-        else:
-            on_first(lambda: folder.start(path, {**asdict(settings), **job.facts}, job.files))
-        if rank() == 0:
-            _diagnostics.info("%s in %s starts with round %d", job.kind, path, job.work.number + 1)
-        job.work.on_message = _between_rounds(job, path, stop, on_message)
-        with _log(loggers, job, settings, path) as log:
-            yield from _run_rounds(job, settings, path, stop, options.get("on_round"), log)
-            return _finish(job, path, log)
+        require_equal({"data": job.data})
+        with naming_checkpoint(job.kind, path):
+            if resuming:
+                _resume(job, settings, path, options.get("accept_changed_data", False))
+            else:
+                files = {folder.MADE_WITH: dump_json(made_with(settings, job.data)), **job.files}
+                on_first(lambda: folder.start(path, {**asdict(settings), **job.facts}, files))
+            often = (settings.checkpoint_rounds, settings.checkpoint_minutes)
+            saving = Saving(job.work, job.kind, path, *often, requests)
+            job.work.on_message = _between_rounds(saving, on_message)
+            if rank() == 0:
+                _diagnostics.info("%s in %s starts with round %d", job.kind, path, job.work.number + 1)
+            with _log(loggers, job, settings, path) as log:
+                yield from _run_rounds(job, log, saving, options.get("on_round"))
+                return _finish(job, path, log)
 
 
 @contextmanager
@@ -145,83 +156,49 @@ def _claim(path: Path, resume: bool, overwrite: bool) -> Iterator[bool]:
         yield on_first(claim)
 
 
-@dataclass
-class _Stop:
-    requested: bool = False
-
-
-@contextmanager
-def _stop_signals(on_message: OnMessage | None) -> Iterator[_Stop]:
-    """Let SIGINT and SIGTERM request a stop after the round. The same signal again acts at once, as usual."""
-    stop = _Stop()
-
-    def request(number: int, _frame: FrameType | None) -> None:
-        stop.requested = True
-        signal.signal(number, before[signal.Signals(number)] or signal.SIG_DFL)
-        if on_message and rank() == 0:
-            on_message("stopping after this round; the same signal again stops at once")
-
-    try:
-        before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # only the main thread can handle signals
-        before = {}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _between_rounds(job: Job, path: Path, stop: _Stop, on_message: OnMessage | None) -> OnMessage:
-    """The function that the work calls outside rounds: it passes messages on, and stops the run if requested.
-
-    Before the first round a stop writes a checkpoint; after the last one there is a checkpoint already.
-    """
+def _by_first(on_message: OnMessage | None) -> OnMessage:
+    """A function that passes messages on from the first rank alone. After SIGHUP there may be no terminal any more."""
 
     def send(message: str) -> None:
-        if any(any_of(stop.requested)):
-            if not job.work.number:
-                _save_checkpoint(job, path)
-            raise Interrupted(job.work.number)
-        if rank() == 0:
-            _diagnostics.debug("%s", message)
-            if on_message:
+        if on_message and rank() == 0:
+            with suppress(OSError):
                 on_message(message)
 
     return send
 
 
-def _run_rounds(
-    job: Job, settings: Any, path: Path, stop: _Stop, on_round: OnRound | None, log: RunLog | None
-) -> Generator[Work, None, None]:
+def _between_rounds(saving: Saving, on_message: OnMessage) -> OnMessage:
+    """The function that the work calls outside rounds: it passes messages on, writes checkpoints, and stops the run."""
+
+    def send(message: str) -> None:
+        saving.between_rounds()
+        if rank() == 0:
+            _diagnostics.debug("%s", message)
+        on_message(message)
+
+    return send
+
+
+def _run_rounds(job: Job, log: RunLog | None, saving: Saving, on_round: OnRound | None) -> Generator[Work, None, None]:
     """Run the rounds that remain, log each, and write checkpoints. It yields between rounds."""
-    saved = time.monotonic()
-    with _naming_checkpoint(job, path):
-        yield from _saved_on_close(job, path)
-        for record in job.work.rounds():
-            if log:
-                log.round(job.entry(record))
-                if on_round:
+    yield from _saved_on_close(job, saving)
+    for record in job.work.rounds():
+        if log:
+            log.round(job.entry(record))
+            if on_round:
+                with suppress(OSError) if saving.requests.stop else nullcontext():  # the terminal may be gone
                     on_round(record, job.work)
-            late = time.monotonic() - saved >= 60 * settings.checkpoint_minutes
-            stopping, due = any_of(stop.requested, late)
-            if (stopping or due or record.number % settings.checkpoint_rounds == 0) and job.work.healthy:
-                _save_checkpoint(job, path)
-                saved = time.monotonic()
-            if stopping:
-                raise Interrupted(record.number)
-            yield from _saved_on_close(job, path)
-        if job.work.healthy:  # a kill while the result is computed loses no round
-            _save_checkpoint(job, path)
+        saving.after_round()
+        yield from _saved_on_close(job, saving)
+    saving.save()  # a kill while the result is computed loses no round
 
 
-def _saved_on_close(job: Job, path: Path) -> Generator[Work, None, None]:
+def _saved_on_close(job: Job, saving: Saving) -> Generator[Work, None, None]:
     """Yield the work; a job that is closed here writes a checkpoint first."""
     try:
         yield job.work
     except GeneratorExit:
-        if job.work.healthy:
-            _save_checkpoint(job, path)
+        saving.save()
         raise
 
 
@@ -239,54 +216,27 @@ def _log(loggers: list[Logger], job: Job, settings: Any, path: Path) -> Iterator
         yield logs[0] if logs else None
 
 
-@contextmanager
-def _naming_checkpoint(job: Job, path: Path) -> Iterator[None]:
-    """Name the last good checkpoint when a run ends because its numbers are not finite."""
-    try:
-        yield
-    except NotFiniteError as error:
-        good = checkpoint.latest(path / folder.CHECKPOINTS, job.kind)
-        where = f"the last good checkpoint is that of round {good[0]}" if good else "there is no checkpoint yet"
-        raise NotFiniteError(f"{error}; {where}, in {path}") from error
+def _resume(job: Job, settings: Any, path: Path, accept_changed_data: bool) -> None:
+    """Load the newest checkpoint that can be used, and delete later rounds from the log."""
+    now = made_with(settings, job.data)
 
-
-def _save_checkpoint(job: Job, path: Path) -> None:
-    """Write the state of the first rank, which all ranks share, with the number of ranks."""
-    number, state = job.work.number, {**job.work.state_dict(), "ranks": world()}
-
-    def write() -> None:
-        try:
-            checkpoint.save(path / folder.CHECKPOINTS, number, state, job.kind)
-            _diagnostics.info("checkpoint of round %d written to %s", number, path)
-        except OSError as error:
-            before = checkpoint.latest(path / folder.CHECKPOINTS, job.kind)
-            whole = f"that of round {before[0]} is intact" if before else "there is no earlier one"
-            raise IdartsError(
-                f"the checkpoint of round {number} could not be written to {path} ({error.strerror}); "
-                f"{whole}: make room, then continue with --resume"
-            ) from error
-
-    on_first(write)
-
-
-def _load_checkpoint(job: Job, settings: Any, path: Path) -> None:
-    """Load the last checkpoint that can be read, and delete later rounds from the log."""
-
-    def read() -> tuple[int, dict[str, Any] | None, list[str]]:
+    def compare() -> tuple[dict[str, tuple[Any, Any]], list[str]]:
         grown = _grown_settings(job, settings, path)
-        latest = checkpoint.latest(path / folder.CHECKPOINTS, job.kind) or (0, None, [])
-        folder.drop_rounds(path, after=latest[0])
-        if grown:
-            folder.extend(path, {name: now for name, (_, now) in grown.items()}, {"round": latest[0], **grown})
-        return latest
+        started = any(checkpoint.newest_first(path / folder.CHECKPOINTS))
+        return grown, changes(folder.read_made_with(path), now, accept_changed_data) if started else []
 
-    number, state, problems = on_first(read)
-    ranks = world() if state is None else state.pop("ranks", 1)
-    if ranks != world():
-        problems.append(f"until round {number} there were {ranks} ranks, now {world()}: equal, but not bit for bit")
-    if state is not None:
-        job.work.load_state_dict(state)
-    for problem in problems:
+    grown, problems = on_first(compare)
+    number, skipped = load_newest(job.work, job.kind, path)
+
+    def tidy() -> list[str]:
+        lost = folder.drop_rounds(path, after=number)
+        if grown:
+            folder.extend(path, {name: after for name, (_, after) in grown.items()}, {"round": number, **grown})
+        for name, content in {folder.MADE_WITH: dump_json(now), **({} if number else job.files)}.items():
+            write_whole(path / name, content)
+        return lost
+
+    for problem in [*problems, *skipped, *on_first(tidy)]:
         warnings.warn(f"{problem}; resuming from round {number}", UserWarning, stacklevel=2)
 
 
@@ -296,7 +246,7 @@ def _grown_settings(job: Job, settings: Any, path: Path) -> dict[str, tuple[Any,
     A setting that the folder does not have is newer than the run.
     """
     before = dotted(job.upgrade(folder.read_config(path)))
-    now = dotted(json.loads(json.dumps(asdict(settings))))
+    now = plain(settings)
     changed = {name: (before[name], now[name]) for name in sorted(now) if now[name] != before.get(name, now[name])}
     for name, values in changed.items():
         if name not in job.growing:
@@ -316,6 +266,7 @@ def _finish(job: Job, path: Path, log: RunLog | None) -> list[Entry]:
     rounds, started = on_first(lambda: folder.read_rounds(path)), time.monotonic()
     result = job.result(rounds)
     before = float(rounds[-1]["seconds"]) if rounds else 0.0
+    result["rounds"] = int(rounds[-1]["number"]) if rounds else 0
     result["seconds"] = round(before + time.monotonic() - started, 3)
     on_first(lambda: folder.write_result(path, result))
     if log:

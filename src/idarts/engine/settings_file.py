@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped] # it comes without types
 
+from idarts.digests import without_digest
 from idarts.errors import InputError
 
 LARGEST = 1 << 20  # bytes
@@ -41,6 +42,7 @@ def load(path: Path, deepest: int = DEEPEST, hint: str = HINT) -> dict[str, Any]
     kind = "JSON" if path.suffix == ".json" else "YAML"
     try:
         data = json.loads(content) if kind == "JSON" else _parse_yaml(content, deepest)
+        data = _without_digest(data) if kind == "JSON" else data
         if not isinstance(data, dict) or not data:
             raise InputError("has no settings")
         _require_plain(data, deepest)
@@ -58,6 +60,13 @@ def load(path: Path, deepest: int = DEEPEST, hint: str = HINT) -> dict[str, Any]
 def to_yaml(data: dict[str, Any]) -> str:
     """Settings as YAML, in the order in which they are given."""
     return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+
+
+def _without_digest(data: Any) -> Any:
+    try:
+        return without_digest(data)
+    except InputError as error:
+        raise InputError(f"is damaged: {error}") from None
 
 
 def _parse_yaml(content: bytes, deepest: int) -> Any:

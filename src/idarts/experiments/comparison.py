@@ -73,7 +73,9 @@ def compare(folders: Iterable[Path], by: Sequence[str] = (), measure: str | None
     measures = common_measures(runs)
     if measure is not None and measure not in measures:
         raise InputError(f"not all runs have {measure!r}; all have {', '.join(measures)}")
-    judged = measure or measures[0]
+    judged = measure or _usual_measure(runs, measures)
+    if measure is None and judged == VALID and (some := [run for run in runs if table_accuracies(run.result or {})]):
+        notes.append(f"Only {len(some)} of {len(runs)} runs have accuracies by a table, so {VALID} is tested.")
     return Comparison(keys, judged, groups, [*notes, *_warnings(groups, runs, judged)])
 
 
@@ -101,6 +103,15 @@ def common_measures(runs: Sequence[Run]) -> list[str]:
     tables = [table_accuracies(run.result or {}) for run in runs]
     shared = [name for name in tables[0] if all(name in table for table in tables)]
     return [*sorted(shared, key=lambda name: not name.endswith("_test")), VALID]
+
+
+def _usual_measure(runs: Sequence[Run], shared: Sequence[str]) -> str:
+    """The first measure that all runs have by a table or, if some have none, that most have: those are left out."""
+    if shared[0] != VALID:
+        return shared[0]
+    known = [name for run in runs for name in table_accuracies(run.result or {})]
+    most = [name for name in dict.fromkeys(known) if 2 * known.count(name) > len(runs)]
+    return min(most, key=lambda name: not name.endswith("_test"), default=VALID)
 
 
 def pairs(comparison: Comparison) -> list[tuple[str, str, Paired]]:
@@ -178,18 +189,26 @@ def _recent_means(values: Floats) -> Floats:
 
 
 def _finished(folders: Iterable[Path]) -> tuple[list[Run], list[str]]:
-    """Finished searches, each once, and a note on the others."""
+    """Finished searches, each once, and notes on the others and on damage."""
     runs: dict[Path, Run] = {}
     waiting: list[str] = []
+    notes: list[str] = []
     for member in (member for folder in folders for member in _members(folder)):
         if not is_finished(member):
             waiting.append(member.name)
             continue
-        run = read_run(member)
+        try:
+            run = read_run(member)
+        except InputError as error:
+            notes.append(f"Damaged, and left out: {member.name} ({error}).")
+            continue
         if run.trains:
             raise InputError(f"{member} is a training; compare takes searches")
+        notes += [f"{member.name}: {problem}." for problem in run.problems]
         runs[member.resolve()] = run
-    return list(runs.values()), [f"Without a result yet, and left out: {_few(waiting)}."] if waiting else []
+    if waiting:
+        notes.insert(0, f"Without a result yet, and left out: {_few(waiting)}.")
+    return list(runs.values()), notes
 
 
 def _members(folder: Path) -> list[Path]:

@@ -111,8 +111,12 @@ def local() -> Iterator[Call]:
     def start(function: Function, task: dict[str, Any]) -> tuple[BaseProcess, Connection]:
         ours, theirs = context.Pipe(duplex=False)
         process = context.Process(target=_answer, args=(theirs, function, task))
-        process.start()
-        theirs.close()
+        try:
+            with theirs:
+                process.start()
+        except (OSError, EOFError):  # the next start makes a new server
+            ours.close()
+            raise EngineError("the server that makes its process died") from None
         return process, ours
 
     def answer(handle: tuple[BaseProcess, Connection]) -> Any:
@@ -156,16 +160,27 @@ def on_ray(address: str, threads: int = 1, gpus: float = 0) -> Iterator[Call]:
     except ImportError:
         raise InputError("the engine ray needs Ray: pip install 'idarts[ray]'") from None
     dashboard = False if address == "local" else None  # an existing cluster decides for itself
-    try:
-        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=dashboard)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"no Ray cluster answers at {address} ({reason}); --address local starts one here") from None
+
+    def connect() -> None:
+        try:
+            ray.init(address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=dashboard)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            fix = "--address local starts one here"
+            raise InputError(f"no Ray cluster answers at {address} ({reason}); {fix}") from None
+
+    connect()
     # Retries are the runner's: Ray's own would be neither counted nor reported.
     remote = ray.remote(num_cpus=threads, num_gpus=gpus, max_retries=0)
 
     def start(function: Function, task: dict[str, Any]) -> Any:
-        return remote(function).remote(task)
+        try:
+            return remote(function).remote(task)
+        except (ray.exceptions.RayError, ConnectionError, RuntimeError) as error:
+            ray.shutdown()
+            with suppress(InputError):  # then the next attempt tries again
+                connect()
+            raise EngineError(f"Ray's head does not answer ({type(error).__name__})") from None
 
     def answer(handle: Any) -> Any:
         try:

@@ -81,10 +81,10 @@ class Experiment:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = run_experiment(squares, Request(Path(folder)), tell=lambda line: None)
     ...     print((page.parent / "results.csv").read_text())
-    job,settings,number,square
-    1,e03415ef,1,1
-    2,cb19462c,2,4
-    3,d202776d,3,9
+    job,settings,number,square,digest
+    1,e03415ef,1,1,sha256:4553443cbb0347dcfd7406bc3b57bb38
+    2,cb19462c,2,4,sha256:63e9194c4f7b0f8e127c6aed9fb5a248
+    3,d202776d,3,9,sha256:4785e48989360bfcf73799e2db635984
     <BLANKLINE>
     """
 

@@ -1,9 +1,9 @@
 """The record in an experiment's folder, `experiment.json` or `sweep.json`: which experiment it is, and its jobs."""
 
-import json
 import platform
+import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from idarts.engine.lock import locked, require_own
 from idarts.errors import InputError
 from idarts.experiments.experiment import Experiment, Request
 from idarts.experiments.jobs import Job
-from idarts.files import read_json, write_whole
+from idarts.files import dump_json, read_json, write_whole
 
 SWEEP = "sweep"
 
@@ -40,15 +40,18 @@ def write_record(experiment: Experiment, request: Request, plan: Sequence[Job]) 
     versions = {"idarts": __version__, "torch": torch.__version__, "python": platform.python_version()}
     jobs = {job.name: list(job.words) or None for job in plan}
     record = {**_identity(experiment, request), **versions, **_read(path), "jobs": jobs}
-    write_whole(path, f"{json.dumps(record, indent=1)}\n".encode())
+    write_whole(path, dump_json(record))
 
 
 def planned_jobs(folder: Path) -> dict[str, Any]:
     """The jobs of the sweep in a folder, each with the parts of its name; none where there is no sweep."""
-    with suppress(InputError, AttributeError):  # an early version listed names without parts
-        jobs = _read(folder / f"{SWEEP}.json").get("jobs", [])
-        return dict.fromkeys(map(str, jobs)) if isinstance(jobs, list) else dict(jobs.items())
-    return {}
+    path = folder / f"{SWEEP}.json"
+    try:
+        jobs = _read(path).get("jobs", [])
+        return dict.fromkeys(map(str, jobs)) if isinstance(jobs, list) else dict(jobs.items())  # a list: early versions
+    except (InputError, AttributeError):
+        warnings.warn(f"{path} is damaged, so the names of the sweep's jobs are not known", stacklevel=2)
+        return {}
 
 
 def _identity(experiment: Experiment, request: Request) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from idarts.experiments.jobs import Job, Outcome, SearchJob, Task, attempt, fail
 from idarts.experiments.record import claimed, write_record
 from idarts.experiments.runs import finished_run, is_finished
 from idarts.experiments.store import RESULTS, Store
+from idarts.files import make_parents
 from idarts.pages.experiment import PAGE, write_page
 from idarts.pages.template import require_jinja
 
@@ -119,7 +120,7 @@ class _Book:
         for job in self.plan:
             self._require_same(job)
         write_record(self.experiment, self.request, self.plan)
-        (out / LOGS).mkdir(exist_ok=True)
+        make_parents(out / LOGS / "job.log")
         for job in self.plan:
             if self.store.settings(job.name) is None and self._is_searched(job):
                 self._add(job, Outcome())

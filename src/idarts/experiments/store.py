@@ -1,13 +1,19 @@
-"""The results of an experiment: one CSV file, written whole after every job, so a kill loses no finished job."""
+"""The results of an experiment: one CSV file, written whole after every job, so a kill loses no finished job.
+
+The last column is a digest of all rows of a job. A job with damaged rows counts as not done, so it runs again.
+"""
 
 import csv
 import io
 import json
+import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from idarts.digests import KEY, MARK
+from idarts.digests import digest as content_digest
 from idarts.errors import InputError
 from idarts.files import csv_text, write_whole
 
@@ -59,7 +65,10 @@ class Store:
             self._write()
 
     def _write(self) -> None:
-        write_whole(self.path, csv_text(self.columns, self.rows).encode())
+        header, *lines = csv.reader(io.StringIO(csv_text(self.columns, self.rows)))
+        checked = _digests(header, lines)
+        rows = [dict(zip([*header, KEY], [*line, checked[line[header.index("job")]]], strict=True)) for line in lines]
+        write_whole(self.path, csv_text([*header, KEY], rows).encode())
 
     def _read(self) -> list[Row]:
         try:
@@ -68,6 +77,15 @@ class Store:
             raise InputError(f"{self.path} cannot be read ({error}); name a new folder with --out") from None
         if (header and not set(_KEYS) <= set(header)) or any(len(line) != len(header) for line in lines):
             raise InputError(f"{self.path} is not the table of an experiment; name a new folder with --out")
+        if not lines:
+            header = []  # nothing depends on it, and it may be damaged
+        elif header[-1] == KEY:
+            kept = self._undamaged(header[:-1], lines)
+            header, lines = (header[:-1], kept) if kept or not lines else (list(_KEYS), [])
+        elif any(line[-1].startswith(MARK) for line in lines):
+            raise InputError(
+                f"{self.path} is damaged: its first line is not that of a table; name a new folder with --out"
+            )
         self.columns = header + [name for name in self.columns if name not in header]
         return [
             {
@@ -76,6 +94,24 @@ class Store:
             }
             for line in lines
         ]
+
+    def _undamaged(self, header: list[str], lines: list[list[str]]) -> list[list[str]]:
+        """The lines of jobs that match their digest, without it."""
+        place = header.index("job")
+        checked = _digests(header, [line[:-1] for line in lines])
+        damaged = {line[place] for line in lines if line[-1] != checked[line[place]]}
+        if damaged:
+            names = ", ".join(sorted(damaged)[:3])
+            warnings.warn(f"{self.path} has damaged rows of {len(damaged)} jobs, {names}; they run again", stacklevel=2)
+        return [line[:-1] for line in lines if line[place] not in damaged]
+
+
+def _digests(header: list[str], lines: list[list[str]]) -> dict[str, str]:
+    """The digest of the first line and of all lines of a job, by job."""
+    of_job: dict[str, list[list[str]]] = {}
+    for line in lines:
+        of_job.setdefault(line[header.index("job")], []).append(line)
+    return {job: content_digest(json.dumps([header, *rows]).encode()) for job, rows in of_job.items()}
 
 
 def digest(settings: Mapping[str, object]) -> str:

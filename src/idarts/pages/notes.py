@@ -33,6 +33,7 @@ def about_progress(run: Run, kind: str) -> Iterator[str]:
         yield f"The {kind} is in progress or was stopped: it has no result yet. This page shows the rounds so far."
     if run.cut:
         yield "The last line of metrics.jsonl is cut off, as a kill leaves it; its round is not shown."
+    yield from (f"{problem}." for problem in run.problems)
 
 
 def _about_rounds(run: Run) -> Iterator[str]:

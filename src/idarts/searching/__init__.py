@@ -2,9 +2,11 @@
 
 from idarts.searching.api import search
 from idarts.searching.catalogue import METHODS, PRESETS
+from idarts.searching.evaluator import Evaluation, Evaluator
 from idarts.searching.legacy import FACTS, upgrade
 from idarts.searching.loop import Search
 from idarts.searching.registries import (
+    EVALUATORS,
     OBJECTIVES,
     PENALTIES,
     RELAXATIONS,
@@ -22,6 +24,7 @@ from idarts.searching.streams import Stream
 from idarts.searching.task import Task
 
 __all__ = [
+    "EVALUATORS",
     "FACTS",
     "METHODS",
     "OBJECTIVES",
@@ -33,6 +36,8 @@ __all__ = [
     "SELECTIONS",
     "STRATEGIES",
     "Config",
+    "Evaluation",
+    "Evaluator",
     "Round",
     "RunConfig",
     "Search",

@@ -17,6 +17,7 @@ from idarts.hypergrad.isolation import random_states, set_random_states
 from idarts.searching import legacy
 from idarts.searching.budget import Budget, Pace, Spent, total_rounds
 from idarts.searching.cost import CostTarget, cost_target, temperature
+from idarts.searching.evaluator import needs_supernet
 from idarts.searching.judge import largest
 from idarts.searching.reach import require_built, require_reached, require_same_decisions
 from idarts.searching.registries import SCHEDULES, SELECTIONS, build_part
@@ -50,7 +51,12 @@ class Search:
                 f"selection.rule {self.selection.rule} trains networks, but none can be built of this model; "
                 "use another rule"
             )
-        self.shares_weights = bool(getattr(strategy, "shares_weights", True))
+        self.shares_weights = needs_supernet(strategy, settings)
+        if getattr(self.selector, "needs_supernet", False) and not self.shares_weights:
+            raise InputError(
+                f"selection.rule {self.selection.rule} needs shared weights, which strategy {settings.strategy} does "
+                "not have; use --selection.rule argmax"
+            )
         total = total_rounds(settings, len(task.train))
         steps = total * settings.inner_steps + settings.weights.warmup * len(self.stages)
         steps = math.ceil(steps / (1 - settings.alpha.rest)) if self.shares_weights else 0
@@ -60,6 +66,8 @@ class Search:
         self.mask: Mask = {}
         self.bad_rounds = 0
         self.tried: list[Tried] = []  # candidates that the selection trained
+        self.trials: dict[str, float] = {}  # of them, those that have ended, for checkpoints
+        self._before_selection: dict[str, Any] | None = None  # what a selection changes, as it was
         self.on_message: Callable[[str], None] = lambda _: None
         self.cost: CostTarget | None = None
         self.weights: WeightTraining | None = None
@@ -69,12 +77,13 @@ class Search:
 
     def rounds(self) -> Iterator[Round]:
         """Algorithm 1: the rounds that remain, one at a time."""
-        while self.used() < 1:
+        while self.used() < 1 and not self.strategy.finished:
             if self.used() >= ends(self.stages)[self.stage]:
                 self._next_stage()
             self._warm_up()
             if self.used() >= ends(self.stages)[self.stage]:
                 continue
+            self.trials.clear()  # of a selection before the budget was extended
             with self.clock, self.joint_statistics():
                 train = self._train_weights(self.settings.inner_steps)  # w ← w − γ ∂L1/∂w, T times
                 self.spent.number += 1
@@ -208,8 +217,11 @@ class Search:
 
     @property
     def healthy(self) -> bool:
-        """False while numbers are not finite: such a state must not replace a good checkpoint."""
-        return not self.bad_rounds
+        """False while numbers are not finite: such a state must not replace a good checkpoint.
+
+        In a selection there is something to save only when trials have ended.
+        """
+        return not self.bad_rounds and (self._before_selection is None or bool(self.trials))
 
     def used(self) -> float:
         """The share of the rounds' budget that is spent."""
@@ -259,8 +271,10 @@ class Search:
         """The architecture of this search, by the selection rule of its settings."""
         if self.shares_weights:
             self.net.set_skip_dropout(0.0)
+        self._before_selection = self._streams()
         with self.joint_statistics():
             selected: Selected = self.selector(self)
+        self._before_selection = None
         self.spent.gradient_evaluations += selected.gradient_evaluations
         self.tried = selected.tried
         return selected.architecture
@@ -306,7 +320,7 @@ class Search:
         return Round(
             number=self.number,
             train_loss=train_loss if self.shares_weights else None,
-            valid_loss=step.loss,
+            valid_loss=None if math.isnan(step.loss) and step.measures else step.loss,  # a table knows no loss
             rate=self.rate() if self.shares_weights else None,
             entropy=entropy,
             margin=margin,
@@ -325,14 +339,18 @@ class Search:
         weights = {} if self.weights is None else {"net": self.net.state_dict(), **self.weights.state_dict()}
         return {
             **weights,
-            "train": self.task.train.state_dict(),
-            "valid": self.task.valid.state_dict(),
+            **(self._before_selection or self._streams()),
+            **({"trials": dict(self.trials)} if self.trials else {}),
             "strategy": self.strategy.state_dict(),
             "stage": [self.stage, self.stage_steps, self.mask],
             "counts": [spent.number, spent.weight_steps, self.bad_rounds, spent.gradient_evaluations],
             "seconds": self.clock.seconds,
-            "random": random_states([self.device]),
         }
+
+    def _streams(self) -> dict[str, Any]:
+        """The places of all that is random or drawn from: a selection moves them, and leaves the rest as it is."""
+        train, valid = self.task.train.state_dict(), self.task.valid.state_dict()
+        return {"train": train, "valid": valid, "random": random_states([self.device])}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a saved state, bit for bit."""
@@ -354,6 +372,7 @@ class Search:
         number, weight_steps, self.bad_rounds, evaluations = state["counts"]
         self.spent = Spent(number, weight_steps, evaluations)
         self.clock.seconds = state["seconds"]
+        self.trials = state.get("trials", {})
         set_random_states([self.device], state["random"])
 
     @property

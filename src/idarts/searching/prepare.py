@@ -60,7 +60,7 @@ def prepare(
         device = device_named(settings.device)
         sizes = automatic.sizes(settings, chosen, parts.train, recorded or {})
         supernet, build = _builders(chosen, parts, settings, device, sizes)
-        labels, population = {}, {"sample": chosen.sample, "mutate": chosen.mutate}
+        labels, population = {}, {part: getattr(chosen, part) for part in ("sample", "mutate", "growth")}
     train, valid = (
         _stream(part, settings, which, device, parts.augment) for which, part in enumerate((parts.train, parts.valid))
     )

@@ -8,6 +8,7 @@ from typing import Any
 from idarts.errors import InputError, nearest
 from idarts.registry import Registry
 
+EVALUATORS: Registry[Any] = Registry("evaluator", "idarts.searching.evaluators")
 RELAXATIONS: Registry[Any] = Registry("relaxation", "idarts.searching.relaxations")
 RULES: Registry[Any] = Registry("rule for α", "idarts.searching.rules")
 OBJECTIVES: Registry[Any] = Registry("objective", "idarts.searching.objectives")

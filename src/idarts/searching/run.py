@@ -10,7 +10,7 @@ import torch
 
 from idarts._version import __version__
 from idarts.arch import Architecture, as_text, to_data
-from idarts.data import Batches
+from idarts.data import Batches, streams_digest
 from idarts.data.content import used
 from idarts.engine.folder import SPLIT, is_run, read_config
 from idarts.engine.paths import with_absolute_paths
@@ -90,6 +90,7 @@ def run_search(
             Log(search).entry,
             result,
             facts=written,
+            data=streams_digest(task.train, task.valid),
             files=_split(task),
             upgrade=upgrade,
             growing=_growing(settings, search),

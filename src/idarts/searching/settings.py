@@ -33,6 +33,7 @@ from idarts.hypergrad import SOLVERS, Method
 from idarts.searching import hypergradients
 from idarts.searching.catalogue import METHODS, PRESETS
 from idarts.searching.registries import (
+    EVALUATORS,
     OBJECTIVES,
     PENALTIES,
     RELAXATIONS,
@@ -131,7 +132,7 @@ class Hypergradient:
 
 @validated
 class Controller:
-    """The strategy `controller` (ENAS): an LSTM samples paths and learns from their accuracy by REINFORCE."""
+    """An LSTM samples architectures and learns from their reward: `controller` (ENAS) by REINFORCE, `nasnet` by PPO."""
 
     samples: Count = 10
     """paths for one step of the controller"""
@@ -141,6 +142,53 @@ class Controller:
     """weight of the entropy bonus"""
     baseline: Share = 0.99
     """decay rate of the moving baseline"""
+    clip: Positive = 0.2
+    """PPO: how far the ratio of new to old probability may leave 1"""
+    passes: Count = 4
+    """PPO: steps on the same samples"""
+
+
+@validated
+class Evaluator:
+    """How strategies that propose architectures (evolution, random search, NASNet, PNAS) know how good one is.
+
+    `trials` trains its network from scratch for a few steps. `shared-weights` takes its path in a supernet, whose
+    weights are trained on random paths meanwhile. `table` reads the benchmark's true accuracy: only for baselines.
+    """
+
+    kind: Annotated[str, PartOf(lambda: EVALUATORS)] = "trials"
+    """how an architecture is evaluated"""
+    steps: Count = 40
+    """weight steps of a trial"""
+    rate: NonNegative = 0.05
+    """learning rate of a trial, which falls by a cosine"""
+    batches: Count = 4
+    """validation batches of an evaluation"""
+
+
+@validated
+class Population:
+    """Strategies that hold several architectures at once: regularised-evolution, pnas, novelty."""
+
+    size: Count = 10
+    """members of regularised evolution (P; AmoebaNet: 100), cells that PNAS keeps at each level (K; its paper: 256),
+    architectures in the archive of novelty"""
+    tournament: Count = 3
+    """members from which regularised evolution takes the best as parent (S; AmoebaNet: 25)"""
+
+
+@validated
+class Novelty:
+    """The strategy `novelty` (EN²AS): paths that are unlike those in an archive, by an evolution strategy."""
+
+    samples: Count = 10
+    """perturbations for one step (n)"""
+    deviation: Positive = 1.0
+    """standard deviation of a perturbation (σ)"""
+    rate: NonNegative = 1.0
+    """step of an archive member along the gradient of its novelty (η)"""
+    neighbours: Count = 10
+    """nearest members of the archive, whose mean distance is the novelty"""
 
 
 @validated
@@ -151,7 +199,8 @@ class Selection:
     with the shared weights. `perturbation` keeps, for each decision, the option whose removal costs most. `trials`
     trains the argmax and its neighbours (one decision changed) from scratch for a few steps, keeps the better half,
     doubles the steps, and repeats. Where `minutes` leave too little time for that, trials get fewer steps (at least
-    10), then there are fewer candidates, the nearest by α first.
+    10), then there are fewer candidates, the nearest by α first. `evolution` evolves architectures by their score with
+    the shared weights.
     """
 
     rule: Annotated[str, PartOf(lambda: SELECTIONS)] = "argmax"
@@ -226,7 +275,8 @@ class Config:
     seed: Seed = 0
     """random seed"""
     strategy: Annotated[str, PartOf(lambda: STRATEGIES)] = "gradient"
-    """how architectures are searched: `gradient` steps α by the hypergradient, `fixed` leaves α as it is"""
+    """how architectures are searched: `gradient` steps α by the hypergradient, `fixed` leaves α as it is; see `idarts
+    methods`"""
     strategy_options: Options = field(default_factory=dict)
     """options of the strategy"""
     relaxation: RelaxationName = "softmax"
@@ -243,6 +293,9 @@ class Config:
     alpha: Alpha = field(default_factory=Alpha)
     hypergradient: Hypergradient = field(default_factory=Hypergradient)
     controller: Controller = field(default_factory=Controller)
+    evaluator: Evaluator = field(default_factory=Evaluator)
+    population: Population = field(default_factory=Population)
+    novelty: Novelty = field(default_factory=Novelty)
     selection: Selection = field(default_factory=Selection)
     cost: Cost = field(default_factory=Cost)
     precision: Precision = "float32"
@@ -264,12 +317,14 @@ class Config:
 
     @property
     def batches_per_round(self) -> int:
-        """Training batches of a round: T, and those that the hypergradient takes.
+        """Training batches of a round: T and those that the hypergradient takes, or those of an evaluation.
 
         >>> Config().batches_per_round, change(Config(), {"hypergradient.method": "first-order"}).batches_per_round
         (5, 4)
+        >>> config("regularised-evolution").batches_per_round
+        40
         """
-        return self.inner_steps + (self.hypergradient.build(1.0).inner_losses if self.strategy == "gradient" else 0)
+        return int(STRATEGIES[self.strategy].batches_per_round(self))
 
     def to_data(self) -> dict[str, Any]:
         """JSON types only, for a run's config.json.
@@ -306,7 +361,8 @@ class RunConfig(Config):
     device: str = "auto"
     """device, such as cpu or cuda:1"""
     tables: str | None = None
-    """folder of benchmark tables; IDARTS_TABLES unless given. The search shows the true accuracy, but never uses it"""
+    """folder of benchmark tables; IDARTS_TABLES unless given. The search shows the true accuracy, but never uses it,
+    except with --evaluator.kind table"""
     log: LogName = "none"
     """where to log settings, rounds and result besides the run folder"""
     checkpoint_rounds: Count = 100

@@ -10,6 +10,7 @@ from idarts.searching.round import Step
 
 if TYPE_CHECKING:
     from idarts.searching.loop import Search
+    from idarts.searching.settings import Config
 
 
 class Tried(NamedTuple):
@@ -33,15 +34,22 @@ class Strategy(ABC):
     """How architectures are searched: by gradients, by a controller, by a population.
 
     A strategy is made with the search that it belongs to, anew for each stage. One with `shares_weights = False` has no
-    supernet: a round is then its `step` alone. What it spends beyond weight steps it adds to
-    `search.spent.gradient_evaluations`.
+    supernet: a round is then its `step` alone; with None it has one if its evaluator needs one. What it spends beyond
+    weight steps it adds to `search.spent.gradient_evaluations`.
     """
 
-    shares_weights: ClassVar[bool] = True
+    shares_weights: ClassVar[bool | None] = True
+    evaluates: ClassVar[bool] = False  # by the evaluator of the settings
+    needs: ClassVar[tuple[str, ...]] = ("supernet",)  # parts of a space, beside those of the evaluator
     steps_alpha: ClassVar[bool] = False  # by gradients, which must then reach every decision
 
     def __init__(self, search: "Search") -> None:
         self.search = search
+
+    @classmethod
+    def batches_per_round(cls, settings: "Config") -> int:
+        """Training batches that a round takes."""
+        return settings.inner_steps
 
     def mixtures(self) -> dict[str, Mixture]:
         """What the supernet mixes in the next weight step."""
@@ -58,6 +66,16 @@ class Strategy(ABC):
     def sample(self) -> Architecture:
         """An architecture at random, as the strategy prefers them: a candidate for selections."""
         return self.current()
+
+    def finalists(self, number: int) -> list[Architecture]:
+        """The best architectures for trials, at most so many; none if these are α and its neighbours."""
+        del number
+        return [] if self.search.shares_weights else [self.current()]
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do, although the budget is not spent."""
+        return False
 
     def state_dict(self) -> dict[str, Any]:
         """Tensors and plain values only."""

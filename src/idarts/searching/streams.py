@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from idarts.data import dataset_of
+from idarts.data import dataset_of, streams_digest, tensors_digest
 from idarts.errors import InputError
 
 
@@ -118,6 +118,10 @@ class TensorBatches:
         self.position += 1
         return self.x[where], self.y[where]
 
+    def digest(self) -> str:
+        """A digest of the content of both tensors."""
+        return tensors_digest([self.x, self.y])
+
     def state_dict(self) -> dict[str, Any]:
         """Tensors and numbers only."""
         return {"generator": self._start, "epoch": self.epoch, "position": self.position}
@@ -154,6 +158,10 @@ class Piece:
             raise InputError(f"a batch of {len(x)} cannot be divided evenly among {self.pieces} ranks")
         here = slice(self.piece * size, (self.piece + 1) * size)
         return x[here], y[here]
+
+    def digest(self) -> str | None:
+        """That of the stream."""
+        return streams_digest(self.stream)
 
     def state_dict(self) -> dict[str, Any]:
         state: dict[str, Any] = self.stream.state_dict()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from idarts.arch import Architecture
+from idarts.arch import Architecture, Growth
 from idarts.errors import InputError
 from idarts.searching.registries import STRATEGIES, require_options
 from idarts.searching.settings import Config
@@ -27,8 +27,9 @@ class Task:
     """One search problem. `search()` starts the search that its settings describe.
 
     `supernet` is a supernet, or a function that builds one for a stage. `network` builds the network of an architecture
-    for selections that train candidates; without it, these are refused. `sample` and `mutate` draw architectures for
-    population strategies. `table` is only shown: no step and no selection reads it.
+    for selections and evaluators that train candidates; without it, these are refused. `sample`, `mutate` and `growth`
+    are those of the space, for strategies that propose architectures. `table` is only shown: no step and no selection
+    reads it, except by the evaluator `table`.
 
     >>> from idarts.data import Batches, load, split
     >>> from idarts.searching import Task, config
@@ -50,6 +51,7 @@ class Task:
     table: Table | None = None
     sample: Callable[[Any], Architecture] | None = None
     mutate: Callable[[Architecture, Any], Architecture] | None = None
+    growth: Callable[[], Growth] | None = None
     labels: dict[str, list[str]] = field(default_factory=dict)  # a user's own names for the columns of α
     sizes: dict[str, int] = field(default_factory=dict)  # of a supernet that was built for this task: depth, channels
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from idarts.data import Split, read_split
+from idarts.digests import BLANK, KEY, is_intact, sealed, with_digest
 from idarts.engine.folder import (
     CHECKPOINTS,
     CONFIG,
@@ -25,7 +26,7 @@ from idarts.engine.folder import (
     WEIGHTS,
 )
 from idarts.errors import InputError, command
-from idarts.files import beside, load_json
+from idarts.files import beside, load_json, read_json, remove_strays, sync_folder, write_whole
 from idarts.spaces import Choice, derive
 from idarts.spaces.networks import network
 from idarts.training.card import FORMAT, Card, card_from
@@ -96,10 +97,9 @@ def load(
 def read_card(folder: Path) -> Card:
     """The card in a model folder."""
     file = folder / CONFIG
+    data = read_json(file)
     try:
-        return card_from(load_json(file.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        return card_from(data)
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
 
@@ -152,10 +152,10 @@ def write_weights(file: Path, state: dict[str, Tensor], card: Card) -> None:
     from safetensors.torch import save as to_bytes  # noqa: PLC0415
 
     try:
-        content = to_bytes(state, {"format": "pt", "idarts": FORMAT, "network": _note(card)})
+        content = to_bytes(state, {"format": "pt", "idarts": FORMAT, "network": _note(card), KEY: BLANK})
     except SafetensorError as error:
         raise InputError(f"the weights cannot be written as safetensors: {error}") from None
-    file.write_bytes(content)
+    write_whole(file, sealed(content))
 
 
 def write_folder(
@@ -172,22 +172,24 @@ def write_folder(
     try:
         new.mkdir(parents=True)
         fill(new)
-        text = json.dumps(card.to_data(), indent=1, ensure_ascii=False, allow_nan=False)
-        (new / CONFIG).write_text(f"{text}\n", encoding="utf-8")
-        (new / README).write_text(readme(card), encoding="utf-8")
+        text = json.dumps(with_digest(card.to_data()), indent=1, ensure_ascii=False, allow_nan=False)
+        write_whole(new / CONFIG, f"{text}\n".encode())
+        write_whole(new / README, readme(card).encode())
         if split is not None:
-            (new / SPLIT).write_bytes(split.to_bytes())
+            write_whole(new / SPLIT, split.to_bytes())
         _replace(target, new)
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror or error}") from None
     finally:
         shutil.rmtree(new, ignore_errors=True)
+    remove_strays(target.parent, target.name)
     return target
 
 
 def _replace(target: Path, new: Path) -> None:
     if not target.exists():
         new.rename(target)
+        sync_folder(target.parent)
         return
     old = target.rename(beside(target))
     try:
@@ -195,6 +197,7 @@ def _replace(target: Path, new: Path) -> None:
     except OSError:
         old.rename(target)
         raise
+    sync_folder(target.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -224,6 +227,10 @@ def _read_weights(folder: Path, card: Card) -> dict[str, Tensor]:
         only = f", only {' and '.join(others)}; export it with --format safetensors" if others else ""
         raise InputError(f"{folder} holds no {WEIGHTS}{only}")
     try:
+        if not is_intact(file.read_bytes()):
+            raise InputError(
+                f"{file} is damaged: its content does not match its digest; get it again, or export it again"
+            )
         with safe_open(file, framework="pt") as opened:
             note = opened.metadata() or {}
             state = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)

@@ -13,7 +13,7 @@ from torch import nn
 
 from idarts._version import __version__
 from idarts.arch import Architecture, as_text, parse, to_data
-from idarts.data import ImageData, Split, load, read_split, short_name
+from idarts.data import ImageData, Split, load, read_split, short_name, streams_digest
 from idarts.engine.folder import MODEL, SPLIT, folder_name
 from idarts.engine.intervals import wilson
 from idarts.engine.paths import with_absolute_paths
@@ -153,7 +153,8 @@ def start(
             return facts
 
         files = {} if split is None else {SPLIT: split.to_bytes()}
-        return Job(work, asdict, result, kind="train", files=files)
+        digest = streams_digest(work.train, *([] if work.held is None else [work.held]))
+        return Job(work, asdict, result, kind="train", data=digest, files=files)
 
     log = yield from start_job(prepare, settings, path, **options)
     return TrainResult(*done[0], log, path)

@@ -3,7 +3,7 @@
 Without `torchrun` there is one rank, and all of these functions return what they were given.
 """
 
-from idarts.engine.ranks.agree import any_of, gather, on_first, require_same, wait_for_all
+from idarts.engine.ranks.agree import any_of, gather, on_first, require_equal, require_same, wait_for_all
 from idarts.engine.ranks.clock import Clock
 from idarts.engine.ranks.collectives import (
     Traffic,
@@ -33,6 +33,7 @@ __all__ = [
     "process_group",
     "rank",
     "reported_by_first",
+    "require_equal",
     "require_same",
     "restarted",
     "share",

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from idarts.engine.ranks.group import explained, rank, slow_group, world
-from idarts.errors import IdartsError
+from idarts.errors import IdartsError, InputError
 
 Result = TypeVar("Result")
 
@@ -71,6 +71,25 @@ def any_of(*flags: bool) -> tuple[bool, ...]:
         return flags
     every = torch.stack(gather(torch.tensor(flags, dtype=torch.uint8)))
     return tuple(bool(flag) for flag in every.amax(dim=0))
+
+
+def require_equal(facts: Mapping[str, Any]) -> None:
+    """Raise the same error on all ranks if a fact, such as a setting or a digest of the data, differs between them.
+
+    >>> require_equal({"seed": 1})
+    """
+    if world() == 1:
+        return
+    every: list[Any] = [None] * world()
+    with explained("compare what they are made with"):
+        dist.all_gather_object(every, dict(facts), group=slow_group())
+    for number, other in enumerate(every):
+        for name in facts:
+            if other.get(name) != every[0].get(name):
+                raise InputError(
+                    f"rank {number} has {name} {other.get(name)}, but rank 0 has {every[0].get(name)}; "
+                    "start all ranks with the same command, data and version"
+                )
 
 
 def require_same(parts: Mapping[str, Sequence[Tensor]], where: str) -> None:

@@ -4,7 +4,7 @@ import os
 import signal
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any
 
@@ -13,9 +13,11 @@ import torch.distributed as dist
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
+from idarts.engine.ranks.watch import watched
 from idarts.errors import IdartsError, InputError
 
-TIMEOUT = timedelta(seconds=50)  # between ranks that do the same work: one that hangs ends the job within a minute
+# Between ranks that do the same work, and for signs of life from a rank: one that hangs ends the job within a minute.
+TIMEOUT = timedelta(seconds=float(os.environ.get("IDARTS_RANK_TIMEOUT", "50")))
 PATIENCE = timedelta(minutes=30)  # while the first rank alone reads or writes files
 SAME_ERROR = timedelta(seconds=5)  # for the first rank to reach the error that another rank has met
 LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # set by torchrun
@@ -69,12 +71,13 @@ def process_group() -> Iterator[None]:
     A group that the caller has created is used as it is. Only the first rank shows warnings.
     """
     ours = not dist.is_initialized() and all(name in os.environ for name in LAUNCHED) and _size() > 1
+    watch: AbstractContextManager[None] = nullcontext()
     if ours:
-        _join()
+        watch = _join()
     elif world() > 1:
         _slow_group[:] = [dist.new_group(backend="gloo", timeout=PATIENCE)]
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), watch:
             if rank():
                 warnings.simplefilter("ignore")
             yield
@@ -88,8 +91,8 @@ def _size() -> int:
     return int(os.environ["WORLD_SIZE"])
 
 
-def _join() -> None:
-    """Use Gloo for tensors on the CPU and, if there are GPUs, NCCL for theirs."""
+def _join() -> AbstractContextManager[None]:
+    """Use Gloo for tensors on the CPU and, if there are GPUs, NCCL for theirs. The result watches over the ranks."""
     backend = "gloo"
     if torch.cuda.is_available():
         backend = "cpu:gloo,cuda:nccl"
@@ -97,6 +100,7 @@ def _join() -> None:
     store, number, size = _store(TIMEOUT)
     dist.init_process_group(backend, store=store, rank=number, world_size=size, timeout=TIMEOUT)
     _slow_group[:] = [dist.new_group(backend="gloo", timeout=PATIENCE)]
+    return watched(store.clone(), number, size, TIMEOUT)
 
 
 def _store(timeout: timedelta) -> tuple[Any, int, int]:

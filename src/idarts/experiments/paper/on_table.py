@@ -4,19 +4,19 @@ They follow the benchmark's authors: a query costs the time that training for 12
 after these epochs decides, and the search ends after 12,000 such seconds.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
 from idarts.arch import SPACES, Architecture, mutate
-from idarts.tables import RowTable
+from idarts.searching.evaluators.table import SHORT as EPOCHS
+from idarts.searching.evaluators.table import Look, looking
+from idarts.searching.strategies.regularised_evolution import offspring
+
+__all__ = ["EPOCHS", "SECONDS", "best", "looking", "random_search", "regularised_evolution"]
 
 SECONDS = 12_000.0
-EPOCHS, ALL_EPOCHS = 12, 200
 POPULATION, TOURNAMENT = 10, 3
-
-Look = Callable[[Architecture], tuple[float, float]]  # validation accuracy, and its cost
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,10 @@ class Trial:
     valid: float
     cost: float
 
-
-def looking(table: RowTable, dataset: str = "cifar10") -> Look:
-    """Short trainings where the table has them, else whole ones."""
-
-    def look(architecture: Architecture) -> tuple[float, float]:
-        facts = table.details(architecture)[dataset]
-        valid, seconds = facts["valid_12"], facts["train_time"]
-        if valid is None:
-            return facts["valid"], seconds
-        return valid, seconds * EPOCHS / ALL_EPOCHS
-
-    return look
+    @property
+    def reward(self) -> float:
+        """What evolution selects by."""
+        return self.valid
 
 
 def random_search(space: str, look: Look, random: Random, budget: float) -> list[Trial]:
@@ -88,12 +80,14 @@ def _draw(space: str, look: Look, random: Random) -> Iterator[Trial]:
 
 
 def _evolve(space: str, look: Look, random: Random) -> Iterator[Trial]:
-    population: deque[Trial] = deque(maxlen=POPULATION)  # full, it drops its oldest
+    history: list[Trial] = []
     while True:
-        if len(population) < POPULATION:
-            child = _trial(look, SPACES[space].sample(random))
-        else:
-            parent = max(random.sample(population, TOURNAMENT), key=lambda trial: trial.valid)
-            child = _trial(look, mutate(parent.architecture, random))
-        population.append(child)
-        yield child
+        architecture = offspring(
+            history,
+            POPULATION,
+            lambda living: random.sample(living, TOURNAMENT),
+            lambda: SPACES[space].sample(random),
+            lambda parent: mutate(parent, random),
+        )
+        history.append(_trial(look, architecture))
+        yield history[-1]

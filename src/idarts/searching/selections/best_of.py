@@ -1,6 +1,6 @@
 """The best of some sampled architectures with the shared weights, as in RandomNAS, SETN and ENAS."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from idarts.searching.judge import FORWARD_COST, Judge
 from idarts.searching.registries import SELECTIONS
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 @SELECTIONS.register("best-of")
 class BestOf:
     """Sample architectures as the strategy does, and take the one that is best on validation batches."""
+
+    needs_supernet: ClassVar[bool] = True
 
     def __call__(self, search: "Search") -> Selected:
         judge = Judge.of(search)

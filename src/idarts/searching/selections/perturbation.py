@@ -5,7 +5,8 @@ decisions that are made: all of the paper's method. Without it, nothing is train
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from copy import deepcopy
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -27,6 +28,8 @@ class Perturbation:
     The decisions that are still open are mixed by the softmax. `tune` steps at the last learning rate follow each one.
     """
 
+    needs_supernet: ClassVar[bool] = True
+
     def __init__(self, tune: int = 0) -> None:
         if tune < 0:
             raise InputError(f"selection.options: tune is {tune}, expected a whole number of at least 0")
@@ -36,6 +39,8 @@ class Perturbation:
         judge = Judge.of(search)
         search.on_message("selection: perturbation")
         net, cost = search.net, 0.0
+        if self.tune and search.weights is not None:
+            before, optimiser = deepcopy(net.state_dict()), deepcopy(search.weights.state_dict())
         kept = {name: alpha.detach().clone() for name, alpha in net.alpha.items()}
         # A decision that is fixed has one option left here.
         mixing = {name: value.clone() for name, value in search.living().items()}
@@ -53,6 +58,9 @@ class Perturbation:
             mixing[name][row] = -torch.inf
             mixing[name][row, missed] = 0.0
             cost += self._tune(search, mixing)
+        if self.tune and search.weights is not None:  # the search keeps the weights of its last round
+            net.load_state_dict(before)
+            search.weights.load_state_dict(optimiser)
         return Selected(search.pick(kept), cost)
 
     def _order(self, kept: Mapping[str, Tensor]) -> list[tuple[str, int]]:

@@ -18,8 +18,9 @@ from idarts.arch import Architecture
 from idarts.engine.ranks import all_mean
 from idarts.engine.schedules import learning_rate
 from idarts.engine.sgd import SGD
-from idarts.searching.judge import FORWARD_COST, Batch, Judge
+from idarts.searching.judge import FORWARD_COST, Batch
 from idarts.searching.registries import SELECTIONS
+from idarts.searching.round import accuracy
 from idarts.searching.strategy import Selected, Tried
 from idarts.searching.streams import peek_batch, replay
 
@@ -43,8 +44,9 @@ class Trials:
         self.step_seconds: float | None = None  # of one step of a trial, measured once
 
     def __call__(self, search: "Search") -> Selected:
-        trial = Trial.of(search, Judge.of(search).batches)
-        candidates, steps, pace = neighbours(search), search.selection.steps, self._step_seconds(search)
+        trial = Trial.of(search, [next(search.task.valid) for _ in range(search.selection.batches)])
+        steps, pace = search.selection.steps, self._step_seconds(search)
+        candidates = search.strategy.finalists(search.selection.samples) or neighbours(search)
         most = math.inf if search.settings.minutes is None else max(search.seconds_left(), 0.0) / pace
         count, shorter = shortened(len(candidates), steps, most)
         if (count, shorter) != (len(candidates), steps):
@@ -54,8 +56,8 @@ class Trials:
     def seconds(self, search: "Search") -> float:
         """As long as all trials of all neighbours take, by the time of one step."""
         options = sum(sum(row) - 1 for rows in search.mask.values() for row in rows if any(row))
-        count = min(1 + options, search.selection.samples)
-        return self._step_seconds(search) * evaluations(count, search.selection.steps)
+        count = min(1 + options if search.shares_weights else search.number, search.selection.samples)
+        return self._step_seconds(search) * evaluations(count, search.selection.steps) if count else 0.0
 
     def _step_seconds(self, search: "Search") -> float:
         if self.step_seconds is None:
@@ -125,6 +127,7 @@ class Trial:
     seed: int
     best: bool = False
     clock: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    known: dict[str, float] = field(default_factory=dict)  # the losses of trials that have ended, for checkpoints
 
     @classmethod
     def of(cls, search: "Search", valid: list[Batch]) -> "Trial":
@@ -132,13 +135,24 @@ class Trial:
         task, chosen, seed = search.task, search.selection, search.settings.seed
         assert task.network is not None
         best = chosen.judge == "best"
-        return cls(task.network, replay(task.train), valid, task.loss, chosen.rate, seed, best, search.clock)
+        train, clock, known = replay(task.train), search.clock, search.trials
+        return cls(task.network, train, valid, task.loss, chosen.rate, seed, best, clock, known)
 
     def __call__(self, architecture: Architecture, steps: int) -> float:
-        """The loss on the validation batches, by those batches' own statistics."""
-        with torch.random.fork_rng():
+        """The loss on the validation batches, by those batches' own statistics. No trial runs twice."""
+        name = f"{steps} steps of {architecture}"
+        if name not in self.known:
+            self.known[name] = self.measure(architecture, steps)[0]
+        return self.known[name]
+
+    def measure(self, architecture: Architecture, steps: int) -> tuple[float, float]:
+        """Loss and accuracy; the loss is infinite if the training diverged, the accuracy NaN if there is none."""
+        with torch.random.fork_rng():  # so that the next trial does not depend on this one
             torch.manual_seed(self.seed + steps)
-            net = self.network(architecture).train()
+            return self._trained(architecture, steps)
+
+    def _trained(self, architecture: Architecture, steps: int) -> tuple[float, float]:
+        net = self.network(architecture).train()
         sgd = SGD(net.parameters(), momentum=0.9, nesterov=True, decay=5e-4)
         looks, seen = self.looks(steps), []
         with self.clock:
@@ -146,7 +160,9 @@ class Trial:
                 self._step(net, sgd, inputs, targets, learning_rate(self.rate, 0.0, step, steps))
                 if step + 1 in looks:
                     seen.append(self._look(net))
-        return min((loss for loss in torch.stack(seen).tolist() if math.isfinite(loss)), default=math.inf)
+        looked = torch.stack(seen).tolist()
+        best = min((look for look in looked if math.isfinite(look[0])), key=lambda look: look[0], default=None)
+        return (math.inf, looked[-1][1]) if best is None else (best[0], best[1])
 
     def looks(self, steps: int) -> set[int]:
         """The steps after which the validation batches are looked at."""
@@ -174,8 +190,18 @@ class Trial:
 
     @torch.no_grad()
     def _look(self, net: nn.Module) -> Tensor:
-        losses = torch.stack([self.loss(net(inputs), targets) for inputs, targets in self.valid])
-        return all_mean(losses.mean())
+        losses, accuracies = [], []
+        for inputs, targets in self.valid:
+            outputs = net(inputs)
+            losses.append(self.loss(outputs, targets))
+            accuracies.append(accuracy(outputs, targets).to(losses[-1]))
+        return all_mean(torch.stack([torch.stack(losses).mean(), torch.stack(accuracies).mean()]))
+
+
+def better_half(tried: list[Tried], of: int | None = None) -> list[Architecture]:
+    """The better half of the candidates, best first; of so many, where not all could be tried."""
+    best_first = sorted(tried, key=lambda one: one.loss)
+    return [one.architecture for one in best_first[: max(1, (of or len(tried)) // 2)]]
 
 
 def halve(
@@ -198,8 +224,7 @@ def halve(
             on_message(f"selection: trial {place + 1} of {len(candidates)}, {steps} steps each{ends}")
             tried.append(Tried(candidate, steps, trial(candidate, steps)))
         cost += len(tried) * trial.cost(steps)
-        best_first = sorted(tried, key=lambda one: one.loss)
-        candidates = [one.architecture for one in best_first[: max(1, len(candidates) // 2)]]
-        every += best_first
+        candidates = better_half(tried, len(candidates))
+        every += sorted(tried, key=lambda one: one.loss)
         steps *= 2
     return Selected(candidates[0], cost, every)

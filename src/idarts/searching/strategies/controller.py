@@ -36,7 +36,7 @@ class ControllerStrategy(Strategy):
         net = search.net
         self.settings = search.settings.controller
         barred = None if search.settings.none else net.none
-        self.controller = Controller(net, barred, self.settings).to(net.architecture_parameters()[0])
+        self.controller = Controller(shapes_of(net), barred, self.settings).to(net.architecture_parameters()[0])
         self.optimizer = torch.optim.Adam(self.controller.parameters(), self.settings.rate)
 
     def mixtures(self) -> dict[str, Mixture]:
@@ -73,12 +73,17 @@ class ControllerStrategy(Strategy):
         self.optimizer.load_state_dict(state["optimizer"])
 
 
-class Controller(nn.Module):
-    """Samples one option for every decision of a supernet; each draw is an input of the next.
+def shapes_of(net: Supernet) -> dict[str, tuple[int, int]]:
+    """The decisions of a supernet: rows and columns of every α."""
+    return {name: (alpha.shape[0], alpha.shape[1]) for name, alpha in net.alpha.items()}
 
-    >>> from idarts.spaces import space
-    >>> chosen = space("nas-bench-201")
-    >>> controller = Controller(chosen.supernet(chosen.skeleton.changed(depth=1, channels=4)))
+
+class Controller(nn.Module):
+    """Samples one option for every decision; each draw is an input of the next.
+
+    `shapes` has, for each group of decisions, their number and that of their options.
+
+    >>> controller = Controller({"cell": (6, 5)})
     >>> choices, log_likelihood, entropy, _ = controller.sample()
     >>> len(choices["cell"]), bool(log_likelihood < 0)
     (6, True)
@@ -86,30 +91,41 @@ class Controller(nn.Module):
 
     baseline: Tensor
 
-    def __init__(self, net: Supernet, barred: int | None = None, settings: Settings | None = None) -> None:
+    def __init__(
+        self, shapes: Mapping[str, tuple[int, int]], barred: int | None = None, settings: Settings | None = None
+    ) -> None:
         super().__init__()
         self.barred = barred  # a column that is never drawn, as that of `none`
         self.settings = settings or Settings()
-        self.shapes = {name: tuple(alpha.shape) for name, alpha in net.alpha.items()}
+        self.shapes = dict(shapes)
         self.cell = nn.LSTMCell(HIDDEN, HIDDEN)
         self.start = nn.Parameter(0.1 * torch.randn(1, HIDDEN))
         self.read = nn.ModuleDict({name: nn.Linear(HIDDEN, columns) for name, (_, columns) in self.shapes.items()})
         self.tell = nn.ModuleDict({name: nn.Embedding(columns, HIDDEN) for name, (_, columns) in self.shapes.items()})
         self.register_buffer("baseline", torch.zeros(()))
 
-    def sample(self, greedy: bool = False) -> tuple[dict[str, list[int]], Tensor, Tensor, dict[str, Tensor]]:
-        """Choices, their log-likelihood, the entropy and the logits; a greedy draw takes the largest."""
+    def sample(
+        self, greedy: bool = False, given_choices: Mapping[str, list[int]] | None = None
+    ) -> tuple[dict[str, list[int]], Tensor, Tensor, dict[str, Tensor]]:
+        """Choices, their log-likelihood, the entropy and the logits; a greedy draw takes the largest.
+
+        With given choices nothing is drawn: the rest is what the controller thinks of them.
+        """
         state, given = None, self.start
         total = entropy = self.start.new_zeros(())
         choices: dict[str, list[int]] = {}
         logits: dict[str, Tensor] = {}
         for name, (rows, _) in self.shapes.items():
             choices[name], scored = [], []
-            for _ in range(rows):
+            for row in range(rows):
                 state = self.cell(given, state)
                 scores = self._scores(name, state[0])
-                weights = scores.exp().detach().cpu()  # drawn by the CPU's generator on any device
-                pick = scores.argmax(dim=1) if greedy else torch.multinomial(weights, 1)[:, 0].to(scores.device)
+                if given_choices is not None:
+                    pick = torch.tensor([given_choices[name][row]], device=scores.device)
+                elif greedy:
+                    pick = scores.argmax(dim=1)
+                else:  # drawn by the CPU's generator on any device
+                    pick = torch.multinomial(scores.exp().detach().cpu(), 1)[:, 0].to(scores.device)
                 given = self.tell[name](pick)
                 total = total + scores[0, pick[0]]
                 entropy = entropy - (scores.exp() * scores).sum()

@@ -20,6 +20,7 @@ from idarts.searching.strategy import Strategy
 
 if TYPE_CHECKING:
     from idarts.searching.loop import Search
+    from idarts.searching.settings import Config
 
 
 class Relaxing(Strategy):
@@ -61,6 +62,11 @@ class Stepping(Relaxing):
     """What strategies share that step α along a gradient: the rule, and what is added that depends on α alone."""
 
     steps_alpha: ClassVar[bool] = True
+
+    @classmethod
+    def batches_per_round(cls, settings: "Config") -> int:
+        """T, and those that the hypergradient takes."""
+        return settings.inner_steps + settings.hypergradient.build(1.0).inner_losses
 
     def __init__(self, search: "Search") -> None:
         super().__init__(search)

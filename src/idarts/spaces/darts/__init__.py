@@ -38,6 +38,7 @@ SPACES.add(
         size=cells.SIZE,
         sample=cells.sample,
         mutate=cells.mutate,
+        growth=cells.growth,
         supernet=lazy(f"{__name__}.supernet:DartsSupernet"),
         network=lazy(f"{__name__}.network:DartsNetwork"),
         has_auxiliary=True,

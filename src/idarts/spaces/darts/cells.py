@@ -1,9 +1,11 @@
 """DARTS' cells: rules, random cells, names for decisions."""
 
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 from math import comb, prod
 from random import Random
 
-from idarts.arch import Architecture, Cell, Edge, Style
+from idarts.arch import Architecture, Block, Cell, Edge, Growth, Style
 from idarts.arch.rules import CellRules, counted, expect
 from idarts.errors import InputError
 
@@ -83,6 +85,26 @@ def mutate(architecture: Architecture, random: Random) -> Architecture:
             return Architecture(SPACE, {**architecture.cells, name: Cell(cell.nodes, [*others, edge], cell.output)})
         except InputError:  # a node that is not in the output lost its only reader
             continue
+
+
+def growth() -> Growth:
+    """Two different nodes before it enter each node, as in `sample`; a cell may end after any node.
+
+    >>> [len(growth().blocks(node)) for node in range(4)]  # C(n+1, 2)·7² for node n
+    [49, 147, 294, 490]
+    """
+    inputs = tuple(tuple(combinations(range(node), 2)) for node in range(INPUTS, NODES))
+    ops = tuple(op for op in OPS if op != "none")
+    return Growth(inputs, ops, _grown, cells=("normal", "reduce"))
+
+
+def _grown(cells: Mapping[str, Sequence[Block]]) -> Architecture:
+    return Architecture(SPACE, {name: _grown_cell(blocks) for name, blocks in cells.items()})
+
+
+def _grown_cell(blocks: Sequence[Block]) -> Cell:
+    edges = [Edge(source, node, op) for node, block in enumerate(blocks, start=INPUTS) for source, op in block]
+    return Cell(INPUTS + len(blocks), edges, range(INPUTS, INPUTS + len(blocks)))
 
 
 def labels(_group: str, _shape: tuple[int, ...]) -> tuple[list[str], list[str]]:

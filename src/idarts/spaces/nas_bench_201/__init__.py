@@ -39,6 +39,7 @@ SPACES.add(
         sample=cells.sample,
         mutate=cells.mutate,
         fixed=lambda: from_string(RESIDUAL),
+        growth=cells.growth,
         supernet=lazy(f"{__name__}.supernet:NasBench201Supernet"),
         network=lazy(f"{__name__}.network:NasBench201Network"),
         skeletons={

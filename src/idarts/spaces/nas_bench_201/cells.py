@@ -6,12 +6,13 @@ output is fixed, rather than `random.shuffle`, whose use of it is not.
 """
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from random import Random
 from reprlib import repr as short
 
-from idarts.arch import Architecture, Cell, Edge
+from idarts.arch import Architecture, Block, Cell, Edge, Growth
 from idarts.arch.rules import CellRules, counted, expect
 from idarts.arch.style import label
 from idarts.errors import InputError
@@ -153,6 +154,24 @@ def mutate(architecture: Architecture, random: Random) -> Architecture:
     edge = random.randrange(len(ops))
     ops[edge] = random.choice([op for op in OPS if op != ops[edge]])
     return from_ops(ops)
+
+
+def growth() -> Growth:
+    """Node n is entered by all nodes before it.
+
+    A cell with fewer nodes is one whose last node is handed on to the output by skip connections:
+
+    >>> to_string(growth().same([((0, "nor_conv_3x3"),)]))
+    '|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|skip_connect~2|'
+    """
+    inputs = tuple((tuple(range(node)),) for node in range(1, NODES))
+    return Growth(inputs, OPS, lambda cells: _grown(cells["cell"]))
+
+
+def _grown(blocks: Sequence[Block]) -> Architecture:
+    ops = {(source, node): op for node, block in enumerate(blocks, start=1) for source, op in block}
+    rest = {edge: "skip_connect" if edge[1] == edge[0] + 1 else "none" for edge in EDGES if edge[1] > len(blocks)}
+    return from_ops([{**rest, **ops}[edge] for edge in EDGES])
 
 
 def labels(_group: str, _shape: tuple[int, ...]) -> tuple[list[str], list[str]]:

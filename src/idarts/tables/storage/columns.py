@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from idarts.digests import digest
 from idarts.errors import InputError
 from idarts.files import write_whole
 
@@ -44,6 +45,8 @@ class Columns:
         self._read: dict[str, array[Any]] = {}
         try:
             with file.open("rb") as stream, zipfile.ZipFile(stream) as archive:
+                if archive.comment and archive.comment != _directory_digest(archive):
+                    raise ValueError("its list of columns is damaged")
                 self._members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
                 self._bytes = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError, zipfile.BadZipFile) as error:
@@ -105,13 +108,21 @@ def write_columns(file: Path, columns: "Mapping[str, NDArray[Any]]") -> None:
     >>> import numpy
     >>> write_columns(Path("no such folder/a.npz"), {"test": numpy.zeros(2, numpy.float32)})
     Traceback (most recent call last):
-    idarts.errors.InputError: cannot write no such folder/a.npz: No such file or directory
+    idarts.errors.WriteError: cannot write no such folder/a.npz: No such file or directory
     """
     import numpy as np  # noqa: PLC0415 (see above)
 
     content = io.BytesIO()
     np.savez(content, allow_pickle=False, **columns)
+    with zipfile.ZipFile(content, "a") as archive:
+        archive.comment = _directory_digest(archive)
     write_whole(file, content.getvalue())
+
+
+def _directory_digest(archive: zipfile.ZipFile) -> bytes:
+    """A digest of the names, sizes and checksums of all columns, so that opening a table need not read them."""
+    members = sorted((info.filename, info.file_size, info.CRC) for info in archive.infolist())
+    return digest(repr(members).encode()).encode()
 
 
 def warn_if_incomplete(rows: int, size: int, origin: Path) -> None:

@@ -1,0 +1,1 @@
+"""Evaluators: one a file. An evaluator is a subclass of `idarts.searching.evaluator.Evaluator`."""
