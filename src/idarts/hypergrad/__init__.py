@@ -1,5 +1,6 @@
 """Hypergradients of bilevel problems: `hypergradient(inner_loss, outer_loss, w, a, method)`. Independent of NAS."""
 
+from idarts.hypergrad.bilevel import Bilevel
 from idarts.hypergrad.estimate import Diagnostics, Estimate, hypergradient
 from idarts.hypergrad.implicit import Implicit, Solution, System
 from idarts.hypergrad.lift import lift
@@ -32,6 +33,7 @@ __all__ = [
     "SOLVERS",
     "AmIGO",
     "Averaging",
+    "Bilevel",
     "ConjugateGradient",
     "Diagnostics",
     "Estimate",
