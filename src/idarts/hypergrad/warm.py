@@ -50,6 +50,10 @@ class Warm(Implicit):
             raise SingularCurvatureError("the inner loss has no curvature here, so step='auto' has no value")
         return Pace(1 / length(spectrum.eigenvalue), spectrum)
 
+    def first_step(self, system: System, pace: "Pace") -> Tensor:
+        """v after a step from zero, which needs no product; the same in all processes."""
+        return system.averaging.number(pace.step * system.g)
+
     def directions(self, problem: Problem, v: Callable[[System], Tensor]) -> "Directions":
         """Everything that the problem's point says about the steps of v and α."""
         outer_loss, g, direct = problem.outer_gradient(problem.w)

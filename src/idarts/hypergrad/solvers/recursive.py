@@ -48,7 +48,7 @@ class Recursive(Warm):
 
         def start(system: System) -> Tensor:
             paces.append(self.pace(system, state))
-            return paces[0].step * system.g if state is None else system.load(state["v"])
+            return self.first_step(system, paces[0]) if state is None else system.load(state["v"])
 
         now = self.directions(problem, start)
         residual, direct, implicit = _averaged(problem, now)

@@ -49,7 +49,7 @@ class Running(Warm):
 
     def solve(self, system: System, state: State) -> Solution:
         pace = self.pace(system, state)
-        v = pace.step * system.g if state is None else system.load(state["v"])
+        v = self.first_step(system, pace) if state is None else system.load(state["v"])
         image, mixed = system.joint(v, self.damping)
         pace = pace.after(system, v, image)
         residual = system.averaging.number(image - system.g)

@@ -74,7 +74,7 @@ class Saba(Warm):
 
         def start(system: System) -> Tensor:
             paces.append(self.pace(system, state))
-            return paces[0].step * system.g if state is None else system.load(state["v"])
+            return self.first_step(system, paces[0]) if state is None else system.load(state["v"])
 
         now = self.directions(problem, start)
         pace, products = paces[0].after(now.system, now.v, now.damped(now.image)), now.system.products
