@@ -23,6 +23,7 @@ class F2SA(Method):
     the direction of v; weight decay that is set in the inner optimiser belongs there. The first call starts at
     v = γ ∂L2/∂w. `outer_loss` is that at y.
 
+    >>> import torch
     >>> from idarts.hypergrad import hypergradient
     >>> inner, outer = (lambda w, a: (w[0] - a[0]) ** 2), (lambda w, a: w[0] ** 2)  # w* = α, H = 2, g = 6
     >>> w, a = (torch.tensor(3.0, requires_grad=True),), (torch.tensor(3.0, requires_grad=True),)

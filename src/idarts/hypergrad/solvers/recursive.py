@@ -23,8 +23,10 @@ class Recursive(Warm):
     2021, "A near-optimal algorithm for stochastic bilevel optimization via double-momentum") use this form of momentum,
     which is STORM's. Here it acts on the directions of `Running`: D_v = (∂²L1/∂w² + damping) v − ∂L2/∂w, D_α = ∂L2/∂α −
     v · ∂²L1/∂α∂w. The batch ξ_t is evaluated at the last point, too, so a call costs twice that of `Running`, and noise
-    that does not depend on the point is averaged over 1/η calls without a lag behind the moving z.
+    that does not depend on the point is averaged over 1/η calls without a lag behind the moving z. Noise that does is
+    collected over 1/η moves of z: take η near 1 while the steps are large.
 
+    >>> import torch
     >>> from idarts.hypergrad import hypergradient
     >>> inner, outer = (lambda w, a: (w[0] - a[0]) ** 2), (lambda w, a: w[0] ** 2)  # w* = α, H = 2, g = 6
     >>> w, a = (torch.tensor(3.0, requires_grad=True),), (torch.tensor(3.0, requires_grad=True),)
@@ -34,7 +36,7 @@ class Recursive(Warm):
     (tensor(4.5000),)
     """
 
-    eta: float = 0.1
+    eta: float = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
