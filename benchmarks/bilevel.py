@@ -193,9 +193,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in options.problems:
         curves = compare(name, options.rounds, options.points, options.seed)
         best, start = min(min(c.values) for c in curves.values()), next(iter(curves.values())).values[0]
-        print(
-            f"\n{name}: L2 from {start:.4f}, best {best:.4f}; gradient evaluations (CPU seconds) to a share of the gap"
-        )
+        print(f"\n{name}: L2 from {start:.4f}, best {best:.4f}")
+        print("gradient evaluations (CPU seconds) until this share of the gap is left")
         print(f"{'':16}{'last':>9}" + "".join(f"{level:>16}" for level in LEVELS))
         for label, curve in curves.items():
             cells = [reached(curve, best + level * (start - best)) for level in LEVELS]

@@ -77,7 +77,7 @@ def main() -> dict[str, float]:
     known, new = tasks(slice(900), TASKS), tasks(slice(900, None), 200)
     a: Tensors = (torch.eye(64, requires_grad=True),)
     results = {"pixels": accuracy(a, new)}
-    w, optimizer = heads(TASKS)
+    _, optimizer = heads(TASKS)
     engine = Bilevel(
         lambda w, a: inner(w, a, known),
         lambda w, a: loss(w, a, known, "query") / TASKS,

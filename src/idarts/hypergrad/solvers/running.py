@@ -66,15 +66,14 @@ class Running(Warm):
         return self._smooth(result.averaged(problem.averaging), state) if self.smoothing else result
 
     def _smooth(self, result: Result, state: State) -> Result:
-        parts: dict[str, Tensors] = {"direct": result.direct, "implicit": result.implicit}
+        direct, implicit = result.direct, result.implicit
         if state is not None:
-            parts = {
-                name: tuple(
-                    torch.lerp(new, old.to(new), self.smoothing) for old, new in zip(state[name], news, strict=True)
-                )
-                for name, news in parts.items()
-            }
-        return replace(result, **parts, state={**result.state, **parts})
+            direct, implicit = self._lerp(direct, state["direct"]), self._lerp(implicit, state["implicit"])
+        kept = {**result.state, "direct": direct, "implicit": implicit}
+        return replace(result, direct=direct, implicit=implicit, state=kept)
+
+    def _lerp(self, new: Tensors, old: Tensors) -> Tensors:
+        return tuple(torch.lerp(n, o.to(n), self.smoothing) for n, o in zip(new, old, strict=True))
 
 
 SOLVERS.add("running", Running)
