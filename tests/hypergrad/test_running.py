@@ -15,7 +15,6 @@ from idarts.hypergrad import (
     BOME,
     F2SA,
     AmIGO,
-    Averaging,
     Exact,
     Neumann,
     OneStep,
@@ -505,17 +504,6 @@ def test_a_state_of_another_problem_or_method_is_refused(name):
     if method != METHODS["amigo, conjugate gradients"]:
         with pytest.raises(InputError, match="this is not a state of"):
             hypergradient(*losses, (problem.w,), (problem.a,), method, state={"vector": torch.zeros(5)})
-
-
-@pytest.mark.parametrize("name", sorted(METHODS.keys() - {"amigo", "amigo, conjugate gradients", "saba"}))
-def test_processes_with_their_own_curvature_keep_one_v(name):
-    """Here every mean halves: what is averaged shows in the state."""
-    inner, outer, w, a = smooth()
-    method = METHODS[name]
-    halved = hypergradient(inner, outer, w, a, method, averaging=Averaging(lambda t: t / 2, vectors=False)).state
-    alone = hypergradient(inner, outer, w, a, method).state
-    key = "y" if name == "bome" else "v"
-    assert not torch.equal(halved[key], alone[key])
 
 
 @pytest.mark.parametrize(
