@@ -96,8 +96,9 @@ def learn(model: str, widths: list[int], method: Method, rounds: int) -> list[Ro
     a = tuple(torch.full_like(t, value - 2).requires_grad_() for t in w)
     train(w, tuple(t.detach() for t in a), 100)
     rows = [best, row(model, "start of the search", w)]
-    engine = Bilevel(inner, outer, method, newton(w, 15), torch.optim.Adam(a, lr=0.15))
-    engine.run(rounds)
+    weights = newton(w, 15)
+    engine = Bilevel(inner, outer, method, weights, torch.optim.Adam(a, lr=0.15))
+    engine.run(rounds, log=lambda *_: weights.state.clear())  # what L-BFGS has seen belongs to the last decay
     train(w, tuple(t.detach() for t in a), 15)
     return [*rows, row(model, f"{sum(t.numel() for t in a)} learnt ones", w)]
 
