@@ -11,12 +11,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from time import process_time
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from idarts.hypergrad import (
+    F2SA,
     ConjugateGradient,
     FirstOrder,
     Identity,
@@ -25,6 +27,7 @@ from idarts.hypergrad import (
     Nystrom,
     OneStep,
     ReverseMode,
+    Running,
     TruncatedReverse,
 )
 from measure import Run, fastest, peak_bytes
@@ -45,7 +48,11 @@ METHODS: dict[str, Method] = {
     "Nystrom, rank 3": Nystrom(rank=3, damping=1.0),
     "TruncatedReverse, 2 of 3 steps": TruncatedReverse(steps=3, terms=2, step=STEP),
     "ReverseMode, 3 steps": ReverseMode(steps=3, step=STEP),
+    "Running": Running(STEP),
+    "Running, Gauss–Newton": Running(STEP, curvature="gauss_newton"),
+    "F2SA": F2SA(STEP),
 }
+OWN = ("plain", "lean")  # nets whose own gradient is measured, too
 LENGTHS = (1, 2, 4, 8, 16)
 
 
@@ -79,7 +86,8 @@ class Row:
 
 def ours(name: str, net: str, point: Point) -> Entry:
     method = METHODS[name]
-    runs: tuple[tuple[float, Run], ...] = ((1.0, lambda: point.hypergradient(method)),)
+    state = point.hypergradient(method).state if isinstance(method, F2SA | Running) else None
+    runs: tuple[tuple[float, Run], ...] = ((1.0, lambda: point.hypergradient(method, state)),)
     if isinstance(method, Neumann) and method.step == "auto":  # most calls use the eigenvalue, one in so many renews it
         young = point.hypergradient(method).state
         old, share = {**young, "age": method.refresh - 1}, 1 / method.refresh
@@ -104,21 +112,22 @@ def entries(points: dict[str, Point]) -> list[Entry]:
     return found
 
 
-def measured(found: Sequence[Entry], plain: Point, rounds: int) -> tuple[list[Row], float, int]:
-    """The table, and its units in seconds and bytes."""
+def measured(found: Sequence[Entry], points: dict[str, Point], rounds: int) -> tuple[list[Row], dict[str, float], int]:
+    """The table, the CPU seconds of the nets' own gradients, and the unit of memory in bytes."""
+    plain = points["plain"]
     exact = Reference(Point.of(Plain, dtype=torch.float64))
     checked = [exact.check(entry) for entry in found]  # first, so that nothing is timed cold
-    runs: dict[str, Run] = {"unit": plain.gradient}
+    runs: dict[str, Run] = {net: points[net].gradient for net in OWN}
     runs |= {f"{entry.key} {i}": run for entry in found for i, (_, run) in enumerate(entry.runs)}
-    seconds = fastest(runs, rounds, say)
+    seconds = fastest(runs, rounds, say, process_time)
     unit = peak_bytes(plain.gradient)
     rows = []
     for entry, (error, updates) in zip(found, checked, strict=True):
         say(f"memory of {entry.key}")
         time = sum(share * seconds[f"{entry.key} {i}"] for i, (share, _) in enumerate(entry.runs))
         memory = max(peak_bytes(run) for _, run in entry.runs)
-        rows.append(Row(entry.name, entry.net, time / seconds["unit"], memory / unit, error, updates))
-    return rows, seconds["unit"], unit
+        rows.append(Row(entry.name, entry.net, time / seconds["plain"], memory / unit, error, updates))
+    return rows, {net: seconds[net] for net in OWN}, unit
 
 
 class Reference:
@@ -169,6 +178,23 @@ def memory_by_length(point: Point, unit: int) -> dict[str, list[float]]:
         "Neumann": [peak(Neumann(k, STEP)) for k in LENGTHS],
         "TruncatedReverse": [peak(TruncatedReverse(steps=k, terms=k, step=STEP)) for k in LENGTHS],
     }
+
+
+def running(rows: Sequence[Row], seconds: dict[str, float]) -> list[str]:
+    """What one call with a running solution costs beyond first order, in the net's own gradients, and next to a series.
+
+    With `Bilevel(one_loop=True)` the call's inner gradient is the weight step's, which first order has to compute.
+    """
+    by, lines = {(row.name, row.net): row.time for row in rows}, []
+    for net in OWN:
+        unit = seconds[net] / seconds["plain"]
+        for name, series in (("Running", EXACT), ("Running, Gauss–Newton", f"{EXACT}, Gauss–Newton"), ("F2SA", EXACT)):
+            beyond = (by[name, net] - by["FirstOrder", net]) / unit
+            lines.append(
+                f"{name} on {net}: {beyond:.2f} own gradients beyond first order, {beyond - 1:.2f} if the weight step "
+                f"uses its inner gradient (≤ 2.2), {by[name, net] / by[series, net]:.2f} of {series} (≤ 0.75)"
+            )
+    return lines
 
 
 def targets(rows: Sequence[Row], lengths: dict[str, list[float]]) -> list[str]:
@@ -226,16 +252,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "lean": Point.of(Lean),
         "fused": Point.of(Fused),
     }
-    rows, seconds, unit = measured(entries(points), points["plain"], options.rounds)
+    rows, seconds, unit = measured(entries(points), points, options.rounds)
     lengths = memory_by_length(points["lean"], unit)
-    print(f"units: {seconds * 1e3:.0f} ms and {unit / 1e6:.0f} MB, one ∇_w L1 of the plain net\n")
+    print(f"units: {seconds['plain'] * 1e3:.0f} ms and {unit / 1e6:.0f} MB, one ∇_w L1 of the plain net\n")
     print(table(rows))
     print("\npeak memory on lean   " + "".join(f"{f'K={length}':>8}" for length in LENGTHS))
     for name, values in lengths.items():
         print(f"{name:<22}" + "".join(f"{value:8.2f}" for value in values))
-    print("\n" + "\n".join(targets(rows, lengths)))
+    print("\n" + "\n".join([*targets(rows, lengths), *running(rows, seconds)]))
     if options.json:
-        results = {"seconds": seconds, "bytes": unit, "threads": options.threads, "torch": torch.__version__}
+        results = {
+            "seconds": seconds["plain"],
+            "own seconds": seconds,
+            "bytes": unit,
+            "threads": options.threads,
+            "torch": torch.__version__,
+        }
         results |= {"rows": [asdict(row) for row in rows], "memory": {"K": LENGTHS, **lengths}}
         options.json.write_text(json.dumps(results, indent=2))
 

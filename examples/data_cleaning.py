@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 from torch.nn import functional
 
-from idarts.hypergrad import Neumann, hypergradient
+from idarts.hypergrad import Bilevel, Estimate, Neumann
 
 Tensors = tuple[Tensor, ...]
 TRAIN, VALID, WRONG, ROUNDS = 800, 300, 0.3, 40
@@ -39,23 +39,22 @@ def main() -> float:
 
     w = torch.zeros(64, 10, requires_grad=True), torch.zeros(10, requires_grad=True)
     a = (torch.zeros(TRAIN, requires_grad=True),)
-    weights, examples, state = torch.optim.SGD(w, lr=2.0, momentum=0.9), torch.optim.Adam(a, lr=0.3), None
     table = Table("round", "validation loss", "test %", "area under ROC", "terms")
-    for number in range(ROUNDS + 1):
-        for _ in range(100):
-            weights.zero_grad()
-            inner(w, (a[0].detach(),)).backward()
-            weights.step()
-        estimate = hypergradient(inner, outer, w, a, Neumann(20, "auto", tolerance=0.1), state=state)
-        state = estimate.state
-        area = float(roc_auc_score(wrong, -a[0].detach())) if number else 0.5
+
+    def area() -> float:
+        """Of the ROC curve of the weights as detectors of wrong labels."""
+        return float(roc_auc_score(wrong, -a[0].detach()))
+
+    def log(number: int, estimate: Estimate) -> None:
         if number % 10 == 0:
             loss, terms = f"{estimate.outer_loss.item():.3f}", str(estimate.diagnostics.terms)
-            table.add_row(str(number), loss, f"{accuracy(w):.1f}", f"{area:.3f}", terms)
-        estimate.write_grad(a)
-        examples.step()
+            table.add_row(str(number), loss, f"{accuracy(w):.1f}", f"{area():.3f}", terms)
+
+    weights, examples = torch.optim.SGD(w, lr=2.0, momentum=0.9), torch.optim.Adam(a, lr=0.3)
+    method = Neumann(20, "auto", tolerance=0.1)
+    Bilevel(inner, outer, method, weights, examples, inner_steps=100).run(ROUNDS, log)
     Console().print(table)
-    return area
+    return area()
 
 
 if __name__ == "__main__":

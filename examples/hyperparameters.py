@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor
 from torch.nn import functional
 
-from idarts.hypergrad import ConjugateGradient, Method, Neumann, hypergradient
+from idarts.hypergrad import Bilevel, ConjugateGradient, Method, Neumann
 
 Tensors = tuple[Tensor, ...]
 Row = tuple[str, str, float, float]  # model, decay, validation loss, test accuracy in percent
@@ -54,14 +54,18 @@ def outer(w: Tensors, log_decay: Tensors) -> Tensor:
     return loss(w, "valid")
 
 
+def newton(w: Tensors, steps: int) -> torch.optim.Optimizer:
+    """L-BFGS, because these problems are small: one of its steps evaluates the loss up to `steps` times."""
+    return torch.optim.LBFGS(w, max_iter=steps, history_size=20, line_search_fn="strong_wolfe")
+
+
 def train(w: Tensors, log_decay: Tensors, steps: int) -> None:
-    """Move w towards the inner optimum, in place; by L-BFGS, because these problems are small."""
-    fixed = tuple(t.detach() for t in log_decay)
-    optimizer = torch.optim.LBFGS(w, max_iter=steps, history_size=20, line_search_fn="strong_wolfe")
+    """Move w towards the inner optimum, in place."""
+    optimizer = newton(w, steps)
 
     def closure() -> float:
         optimizer.zero_grad()
-        value = inner(w, fixed)
+        value = inner(w, log_decay)
         value.backward()
         return value.item()
 
@@ -90,14 +94,12 @@ def learn(model: str, widths: list[int], method: Method, rounds: int) -> list[Ro
 
     w = start(widths)
     a = tuple(torch.full_like(t, value - 2).requires_grad_() for t in w)
-    train(w, a, 100)
+    train(w, tuple(t.detach() for t in a), 100)
     rows = [best, row(model, "start of the search", w)]
-    optimizer, state = torch.optim.Adam(a, lr=0.15), None
-    for _ in range(rounds):
-        estimate = hypergradient(inner, outer, w, a, method, state=state).write_grad(a)
-        state = estimate.state
-        optimizer.step()
-        train(w, a, 15)
+    weights = newton(w, 15)
+    engine = Bilevel(inner, outer, method, weights, torch.optim.Adam(a, lr=0.15))
+    engine.run(rounds, log=lambda *_: weights.state.clear())  # what L-BFGS has seen belongs to the last decay
+    train(w, tuple(t.detach() for t in a), 15)
     return [*rows, row(model, f"{sum(t.numel() for t in a)} learnt ones", w)]
 
 

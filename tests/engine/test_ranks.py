@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from two_ranks import METHODS, SEARCHES
+from two_ranks import METHODS, RUNNING, SEARCHES
 
 from idarts.data import CIFAR, Batches, load
 from idarts.engine.ranks import share, world
@@ -70,6 +70,24 @@ def test_local_is_the_mean_of_what_each_rank_finds_alone(found, name):
     close(found[1]["local"][name]["grads"], (halves[0] + halves[1]) / 2)
     assert (halves[0] - halves[1]).abs().max() > 1e-3
     assert found[1]["local"][name]["calls"] <= 2
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_a_running_solution_on_two_ranks_is_that_of_one_process(found, name):
+    alone, first, second = (part["followed"][name] for part in found)
+    for key in ("grads", "kept"):
+        close(first[key], alone[key])
+        assert torch.equal(first[key], second[key])
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_local_ranks_keep_one_running_solution(found, name):
+    """They average one vector a call, so that with a fixed step they, too, are one process on the joined batch."""
+    alone, first, second = found[0]["followed"], found[1]["local followed"], found[2]["local followed"]
+    assert torch.equal(first[name]["kept"], second[name]["kept"])
+    if name not in ("automatic", "amigo"):  # these two use each rank's own curvature
+        close(first[name]["kept"], alone[name]["kept"])
+        close(first[name]["grads"], alone[name]["grads"])
 
 
 def test_local_ranks_have_one_step(found):

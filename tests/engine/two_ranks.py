@@ -27,12 +27,17 @@ from idarts.engine.ranks import (
 from idarts.errors import IdartsError, InputError
 from idarts.hypergrad import (
     ALONE,
+    BOME,
+    F2SA,
+    AmIGO,
     Averaging,
     ConjugateGradient,
     FirstOrder,
     Neumann,
     Nystrom,
+    Recursive,
     ReverseMode,
+    Running,
     hypergradient,
     lean,
     lift,
@@ -52,6 +57,14 @@ METHODS = {
     "nystrom": Nystrom(3, damping=1.0),
     "unrolled": ReverseMode(3, 0.05),
     "differences": Neumann(2, 0.05, products="finite_difference", radius=1e-4),
+}
+RUNNING = {
+    "automatic": Running(curvature="gauss_newton"),
+    "running": Running(0.2, momentum=0.3, smoothing=0.5),
+    "amigo": AmIGO(0.2, iterations=2),
+    "recursive": Recursive(0.2, eta=0.3),
+    "f2sa": F2SA(0.2),
+    "bome": BOME(0.2),
 }
 SEARCHES = {
     "idarts": {},
@@ -96,6 +109,18 @@ def estimates(norm, piece_of, averaging):
             estimate = hypergradient(*problem(norm, piece_of), method, averaging=averaging)
         step = estimate.diagnostics.step
         found[name] = {"grads": estimate.grads[0], "loss": estimate.outer_loss, "step": step, "calls": counted.calls}
+    return found
+
+
+def followed(piece_of, averaging):
+    """Three calls of every method that keeps a solution: the last hypergradient, and the solution."""
+    found = {}
+    for name, method in RUNNING.items():
+        state = None
+        for _ in range(3):
+            estimate = hypergradient(*problem(False, piece_of), method, state=state, averaging=averaging)
+            state = estimate.state
+        found[name] = {"grads": estimate.grads[0], "kept": state["y" if name == "bome" else "v"]}
     return found
 
 
@@ -237,10 +262,12 @@ def main(path):
     with process_group():
         mine, together = (rank(), world()), Averaging(all_mean) if world() > 1 else ALONE
         found = {norm: estimates(norm == "norm", mine, together) for norm in ("plain", "norm")}
+        found["followed"] = followed(mine, together)
         found |= {name: search(name) for name in SEARCHES} | {"training": training(), "tried": tried()}
         found["normalised"] = {mode: normalised(mode) for mode in ("synchronised", "local")}
         if world() > 1:
             found["local"] = estimates(False, mine, Averaging(all_mean, vectors=False))
+            found["local followed"] = followed(mine, Averaging(all_mean, vectors=False))
             found["local search"] = search("idarts", seed=rank(), distributed="local", batch_norm="local")
             found["half search"] = search("idarts", precision="bfloat16", rounds=1)
             found["unequal"] = unequal()

@@ -25,6 +25,20 @@ def test_wrong_labels_are_found(capsys):
     assert "area under ROC" in capsys.readouterr().out
 
 
+def test_a_learnt_representation_beats_pixels_in_new_tasks(capsys):
+    results = run("few_shot.py")
+    assert results["learnt representation"] > results["pixels"] + 4
+    assert "learnt representation" in capsys.readouterr().out
+
+
+def test_learnt_decays_of_a_transformer_repair_a_bad_start(capsys):
+    none, start, best, learnt = (row[1:] for row in run("layer_decay.py"))
+    for part in (0, 1):  # validation and test
+        assert learnt[part] < start[part] - 0.4 < none[part]
+        assert learnt[part] < best[part] + 0.15
+    assert "test loss" in capsys.readouterr().out
+
+
 def test_a_search_from_data_to_a_trained_network(tmp_path, capsys):
     accuracies = runpy.run_path(str(EXAMPLES / "search_digits.py"))["main"](tmp_path / "run")
     assert accuracies["found"] > 0.97

@@ -284,7 +284,10 @@ def test_the_overview_measures_every_method_and_what_the_paper_says_of_memory(re
 
     made = [make(0.1) for make in WITHOUT_K.values()]
     made += [make(2, 0.1) for make in (*AT_OPTIMUM.values(), *AFTER_STEPS.values())]
-    assert {type(method) for method in made} == {hypergrad.SOLVERS[name] for name in hypergrad.SOLVERS}
+    running = {"amigo", "bome", "f2sa", "recursive", "running"}  # one call of these says little
+    assert {type(method) for method in made} == {
+        hypergrad.SOLVERS[name] for name in hypergrad.SOLVERS if name not in running
+    }
 
     found = [row for row in rows(results("table-hypergradients")) if row["part"] == "after T steps"]
     memory = {

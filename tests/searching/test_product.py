@@ -32,7 +32,7 @@ OPTIONS = {
 
 def expected(relaxation, method, selection):
     """The reason to refuse a point, or None; the settings are checked before the supernet."""
-    order = "first order" if method == "first-order" else "second order"
+    order = "first order" if method in ("first-order", "f2sa", "bome") else "second order"
     for (r, m, s), reason in REFUSED.items():
         if r in (None, relaxation) and m in (None, order) and s in (None, selection):
             return reason
@@ -155,5 +155,5 @@ def test_the_product_is_not_empty():
     assert len(OBJECTIVES) >= 3
     assert len(PENALTIES) >= 4
     assert len(RULES) >= 2
-    assert len(SOLVERS) >= 9
+    assert len(SOLVERS) >= 14
     assert len(SELECTIONS) >= 4

@@ -77,6 +77,11 @@ class Method(ABC):
         """Whether the inner loss is evaluated at all."""
         return self.inner_losses > 0
 
+    @property
+    def derivatives(self) -> int:
+        """How often the losses must be differentiable."""
+        return 2 if self.needs_inner else 1
+
     def init(self, problem: Problem) -> State:
         """The state before the first call."""
         return None
@@ -106,6 +111,10 @@ class SecondOrder(Method):
         decays = self.weight_decay if isinstance(self.weight_decay, list | tuple) else [self.weight_decay]
         valid = all(_number(decay) and float(torch.as_tensor(decay).min()) >= 0 for decay in decays)
         require(valid, f"weight_decay={self.weight_decay!r}", "one number of at least 0, or one for each parameter")
+
+    @property
+    def derivatives(self) -> int:
+        return 2 if self.products == "exact" else 1
 
     def products_at(self, problem: Problem, loss: Loss, w: Tensors, *, split: bool = False) -> Products:
         if self.products == "finite_difference":

@@ -73,11 +73,18 @@ class Problem:
 
     def outer_gradient(self, w: Tensors) -> tuple[Tensor, Tensor, Tensors]:
         """L2, ∂L2/∂w as a flat vector and ∂L2/∂α at (w, α), from one backward pass."""
-        loss = evaluate(self.outer, w, self.a, "outer", own=self.own)
+        return self._gradients(self.outer, w, "outer")
+
+    def inner_gradient(self, w: Tensors) -> tuple[Tensor, Tensor, Tensors]:
+        """The same of L1."""
+        return self._gradients(self.inner[0], w, "inner")
+
+    def _gradients(self, loss: Loss, w: Tensors, which: str) -> tuple[Tensor, Tensor, Tensors]:
+        value = evaluate(loss, w, self.a, which, own=self.own)
         with full_precision(self.devices):
-            grads = gradient(loss, (*w, *self.a), "outer", required=len(w))
-        g = self.averaging.vector(self.layout.flatten(grads[: len(w)]))
-        return loss.detach(), g, zeros_for_none(grads[len(w) :], self.a)
+            grads = gradient(value, (*w, *self.a), which, required=len(w))
+        flat = self.averaging.vector(self.layout.flatten(grads[: len(w)]))
+        return value.detach(), flat, zeros_for_none(grads[len(w) :], self.a)
 
 
 def _checked(parameters: Iterable[Tensor] | Tensor, what: str) -> Tensors:

@@ -21,6 +21,7 @@ Loss = Callable[[Tensors, Tensors], Tensor]
 
 # The cost of a product in gradient evaluations, counted in convolutions: a gradient needs three per layer.
 HESSIAN_COST, MIXED_COST, GAUSS_NEWTON_COST, DIFFERENCE_COST = 2.0, 4 / 3, 4 / 3, 2.0
+JOINT_GAUSS_NEWTON_COST = 2.0  # with the mixed product
 
 
 @runtime_checkable
@@ -63,6 +64,10 @@ class Products(ABC):
     def gauss_newton(self, v: Tensor) -> Tensor:
         """Jᵀ (∂²ℓ/∂z²) J v with z = outputs and J = ∂z/∂w: positive semi-definite for a convex criterion ℓ."""
         raise InputError("gauss_newton needs exact products: use products='exact' with curvature='gauss_newton'")
+
+    def joint_gauss_newton(self, v: Tensor) -> tuple[Tensor, Tensors]:
+        """`gauss_newton(v)` and `mixed(v)`, which share the way to J v."""
+        return self.gauss_newton(v), self.mixed(v)
 
     def release(self) -> None:
         """Free the graph; no product is possible afterwards."""
@@ -128,12 +133,21 @@ class ExactProducts(Products):
 
     def gauss_newton(self, v: Tensor) -> Tensor:
         self._count(GAUSS_NEWTON_COST, hvps=1)
+        return self._curved(v, ())[0]
+
+    def joint_gauss_newton(self, v: Tensor) -> tuple[Tensor, Tensors]:
+        self._count(JOINT_GAUSS_NEWTON_COST, hvps=1)
+        image, mixed = self._curved(v, self.a)
+        return image, zeros_for_none(mixed, self.a)
+
+    def _curved(self, v: Tensor, others: Tensors) -> tuple[Tensor, tuple[Tensor | None, ...]]:
+        """The Gauss–Newton product, and the derivative of ⟨∂L1/∂w, v⟩ by other tensors."""
         outputs, cotangent = self._outputs, self._cotangent
         assert outputs is not None
         assert cotangent is not None
-        (jv,) = self._pull(v, (cotangent,))  # the gradient is Jᵀ·cotangent, so its derivative there is J
+        jv, *mixed = self._pull(v, (cotangent, *others))  # the gradient is Jᵀ·cotangent, so its derivative there is J
         (curved,) = self._vjp([cotangent], [jv], (outputs,))
-        return self.layout.flatten(self._vjp([outputs], [curved], self.w))
+        return self.layout.flatten(self._vjp([outputs], [curved], self.w)), tuple(mixed)
 
     def release(self) -> None:
         super().release()

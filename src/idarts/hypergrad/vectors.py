@@ -67,6 +67,15 @@ class Layout:
         """`unflatten`, as leaves that require gradients."""
         return tuple(part.detach().requires_grad_() for part in self.unflatten(vector))
 
+    def load(self, vector: Tensor) -> Tensor:
+        """A flat vector from a state, on this layout's device; an error if it belongs to another problem."""
+        if vector.shape != (self.size,):
+            raise InputError(
+                f"the state belongs to a problem with {vector.numel()} weights, but this one has {self.size}; "
+                "pass state=None to start anew"
+            )
+        return vector.to(self.device, self.dtype)
+
     def diagonal(self, values: PerParameter, name: str) -> Tensor:
         """One number as a 0-d tensor; one value per parameter as a flat vector that repeats it for each entry."""
         if not isinstance(values, Sequence):  # a number from Python or NumPy, or a 0-d tensor

@@ -41,10 +41,9 @@ def build(settings: "Hypergradient", rate: float) -> Method:
 def require_derivatives(name: str, relaxation: Any, method: Method) -> None:
     """Refuse a relaxation that cannot be differentiated as often as the method needs."""
     available: int = getattr(relaxation, "derivatives", 2)
-    exact = method.needs_inner and getattr(method, "products", "exact") == "exact"
     if available == 0:
         raise InputError(f"relaxation {name} gives α no gradient; use --strategy fixed, or another relaxation")
-    if exact and available < 2:
+    if available < method.derivatives:
         raise InputError(
             f"relaxation {name} has no second derivative; use --hypergradient.method first-order, "
             "or --hypergradient.products finite_difference"

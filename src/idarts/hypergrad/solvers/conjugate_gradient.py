@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from idarts.hypergrad.implicit import Implicit, Solution, System
 from idarts.hypergrad.method import State, require_at_least, require_count
@@ -33,21 +34,27 @@ class ConjugateGradient(Implicit):
         require_at_least(0, tolerance=self.tolerance, damping=self.damping)
 
     def solve(self, system: System, state: State) -> Solution:
-        x, residual = torch.zeros_like(system.g), system.g
-        direction, square = residual, torch.dot(residual, residual)
-        target = square * self.tolerance**2
-        used, warning = 0, None
-        while used < self.iterations and not bool(square <= target):  # written so that NaN does not stop it at zero
-            image = system.apply(direction, self.damping)
-            curvature = torch.dot(direction, image)
-            if bool(curvature <= 0):
-                warning = None if used else _AT_ONCE
-                break
-            x, residual = x + square / curvature * direction, residual - square / curvature * image
-            previous, square = square, torch.dot(residual, residual)
-            direction = residual + square / previous * direction
-            used += 1
-        return Solution(x, terms=used, warning=warning)
+        x, used = descend(system, torch.zeros_like(system.g), system.g, self.iterations, self.tolerance, self.damping)
+        return Solution(x, terms=used, warning=None if used or not bool(system.g.any()) else _AT_ONCE)
+
+
+def descend(
+    system: System, x: Tensor, residual: Tensor, iterations: int, tolerance: float, damping: float
+) -> tuple[Tensor, int]:
+    """x after conjugate gradients from x with the residual g − Ax, and the number of iterations."""
+    direction, square = residual, torch.dot(residual, residual)
+    target = torch.dot(system.g, system.g) * tolerance**2
+    used = 0
+    while used < iterations and not bool(square <= target):  # written so that NaN does not stop it at zero
+        image = system.apply(direction, damping)
+        curvature = torch.dot(direction, image)
+        if bool(curvature <= 0):
+            break
+        x, residual = x + square / curvature * direction, residual - square / curvature * image
+        previous, square = square, torch.dot(residual, residual)
+        direction = residual + square / previous * direction
+        used += 1
+    return x, used
 
 
 _AT_ONCE = (
