@@ -108,7 +108,10 @@ class Stepping(Relaxing):
 
 @STRATEGIES.register("gradient")
 class Gradient(Stepping):
-    """One step on α by the hypergradient of one validation batch and the training batches that the method takes."""
+    """One step on α by the stochastic hypergradient (Eq. 9 of the paper).
+
+    L2 is the loss of one validation batch; L1 is the loss of one training batch, or of as many as the estimator takes.
+    """
 
     def __init__(self, search: "Search") -> None:
         super().__init__(search)
