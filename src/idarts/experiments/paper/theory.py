@@ -56,7 +56,7 @@ class Bilevel:
         return self.rho * away / _soft(away) + implicit
 
     def bound(self, a: Tensor, terms: int, step: float) -> float:
-        """The bound on the error of K terms: C_{L1^wα} · C_{L2^w} · (1 − γμ)^{K+1} / μ, with the constants at this α."""
+        """The bound on the series' error: C_{L1^wα} · C_{L2^w} · (1 − γμ)^{K+1} / μ, with the constants at this α."""
         mixed = float(torch.linalg.matrix_norm(self.B, 2))
         return mixed * float(self.slope(self.optimum(a)).norm()) * (1 - step * MU) ** (terms + 1) / MU
 
