@@ -10,7 +10,7 @@ On the command line this is ``idarts fit photos --minutes 20 --out runs/mine``.
 """
 
 # %%
-# Here we draw some images first: 8 × 8 pixels, with a bright row or a bright column.
+# Here we draw some images first: 8 × 8 pixels, bright above or bright below.
 import tempfile
 from pathlib import Path
 
@@ -21,12 +21,11 @@ import idarts
 
 folder = Path(tempfile.mkdtemp())
 draw = np.random.default_rng(0)
-for name in ("row", "column"):
+for name in ("above", "below"):
     (folder / "photos" / name).mkdir(parents=True)
     for number in range(100):
-        image = draw.integers(0, 60, (8, 8), dtype=np.uint8)
-        place = draw.integers(1, 7)
-        image[(place, slice(None)) if name == "row" else (slice(None), place)] += 190
+        image = draw.integers(0, 150, (8, 8), dtype=np.uint8)
+        image[slice(0, 4) if name == "above" else slice(4, 8)] += 100
         Image.fromarray(image).save(folder / "photos" / name / f"{number}.png")
 
 # %%
@@ -51,7 +50,7 @@ print(*sorted(path.name for path in (folder / "run").iterdir()), sep="\n")
 # %%
 # The network classifies image files, with the resizing and scaling that it was trained with.
 net = idarts.load(folder / "run")
-files = [folder / "photos" / name / "0.png" for name in ("row", "column")]
+files = [folder / "photos" / name / "0.png" for name in ("above", "below")]
 for prediction in idarts.predict(net, files):
     (best, probability), *_ = prediction.classes
     print(f"{Path(prediction.file).parent.name}: {best}, {probability:.0%}")

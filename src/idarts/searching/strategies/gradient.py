@@ -125,7 +125,7 @@ class Gradient(Stepping):
         method = search.settings.hypergradient.build(search.rate())
         net.relaxations = {name: search.relaxed(self.relaxation, name) for name in net.alpha}
         valid = next(search.task.valid)
-        # First order does not look at L1: it gets the batch of L2, and no training batch is drawn in vain.
+        # First order does not look at L1: it gets the batch of L2, and no training batch is drawn for it.
         batches = [next(search.task.train) for _ in range(method.inner_losses)] or [valid]
         seen: list[Tensor] = []
 
