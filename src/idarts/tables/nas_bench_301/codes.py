@@ -47,7 +47,7 @@ def _encode(cell: Cell, name: Any) -> int:
     pairs = digits(code)
     if any(pairs[place][0] == pairs[place + 1][0] for place in range(0, EDGES, 2)):
         raise InputError(
-            "NAS-Bench-301 has cells whose nodes have two different inputs; in this cell a node has the same input twice"
+            "NAS-Bench-301 has cells whose nodes have two different inputs; here a node has the same input twice"
         )
     return code
 
