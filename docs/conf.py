@@ -1,5 +1,6 @@
 """The site: `make docs` builds it offline, with warnings as errors."""
 
+import logging
 import os
 import re
 import sys
@@ -15,6 +16,8 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests/extending/parts")]  # the t
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from idarts import __version__  # noqa: E402
+
+logging.getLogger("idarts").setLevel(logging.WARNING)  # Sphinx shows what its process logs
 
 project, author, copyright = "idarts", "the idarts developers", "the idarts developers. Apache-2.0"
 version = release = __version__

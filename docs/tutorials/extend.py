@@ -2,9 +2,10 @@
 A new estimator, relaxation and space, one file each
 ====================================================
 
-A part of your own is one Python file outside the package. You pass the object from Python, or type
-``package.module:name`` on the command line: ``idarts search --relaxation sharp_relaxation:sharp``. The files on this
-page are those that the package's own tests use.
+A part of your own is one Python file outside the package. You pass the object from
+Python, or type ``package.module:name`` on the command line: ``idarts search
+--relaxation sharp_relaxation:sharp``. The files on this page are those that the
+package's own tests use.
 """
 
 # %%
@@ -44,7 +45,8 @@ result = idarts.search(
 print(as_text(result.architecture))
 
 # %%
-# **A space** is one record: what an architecture is, how to draw and change one, its supernet and its network.
+# **A space** is one record: what an architecture is, how to draw and change one, its
+# supernet and its network.
 #
 # .. literalinclude:: ../../tests/extending/parts/chain_space.py
 result = idarts.search(CHAIN, digits.train, out=runs / "chain", **small)

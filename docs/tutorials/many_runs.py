@@ -2,19 +2,22 @@
 Many devices and many runs
 ==========================
 
-There are two ways to use more hardware: one run on many devices, or many runs at a time.
+There are two ways to use more hardware: one run on many devices, or many runs at a
+time.
 
-**One run on many devices.** ``torchrun`` starts one process for each device, and everything else stays the same::
+**One run on many devices.** ``torchrun`` starts one process for each device, and
+everything else stays the same::
 
-    torchrun --nproc-per-node 8 -m idarts search --space darts --data cifar10 --batch 512 --out runs/joint
+    torchrun --nproc-per-node 8 -m idarts search --data cifar10 --batch 512
 
-``batch`` is the whole batch; each process takes its share. :doc:`/distributed` says what is averaged, and what it
-costs.
+``batch`` is the whole batch; each process takes its share. :doc:`/distributed` says
+what is averaged, and what it costs.
 
-**Many runs at a time.** A sweep takes an engine: processes on this machine, Ray, or Slurm::
+**Many runs at a time.** A sweep takes an engine: processes on this machine, Ray, or
+Slurm::
 
-    idarts sweep grid.yaml --out runs/grid --engine local --jobs 4
-    idarts sweep grid.yaml --out runs/grid --engine slurm --gpus 1 --slurm '{"timeout_min": 600}'
+    idarts sweep grid.yaml --engine local --jobs 4
+    idarts sweep grid.yaml --engine slurm --gpus 1 --slurm '{"timeout_min": 600}'
 """
 
 # %%
@@ -38,7 +41,11 @@ grid: {alpha.rate: [0.003, 0.03]}
 def idarts(*words):
     """The same as typing it in a terminal."""
     done = subprocess.run(
-        [sys.executable, "-m", "idarts", *words], cwd=folder, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "idarts", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     print(done.stdout + done.stderr)
 
@@ -46,6 +53,6 @@ def idarts(*words):
 idarts("sweep", "grid.yaml", "--out", "grid", "--jobs", "2", "--threads", "1")
 
 # %%
-# A job that dies is tried again from its checkpoint. If you stop a sweep, the same command continues it: what is done
-# is not run again.
+# A job that dies is tried again from its checkpoint. If you stop a sweep, the same
+# command continues it: what is done is not run again.
 idarts("sweep", "grid.yaml", "--out", "grid", "--jobs", "2", "--threads", "1")

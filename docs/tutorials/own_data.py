@@ -2,9 +2,9 @@
 Your own images, one call
 =========================
 
-You have images in folders, one folder for each class. ``idarts.fit`` searches an architecture for them, trains it,
-compares it with a fixed network and random ones of equal size, and exports the winner. It keeps to the minutes that
-you give.
+You have images in folders, one folder for each class. ``idarts.fit`` searches an
+architecture for them, trains it, compares it with a fixed network and random ones of
+equal size, and exports the winner. It keeps to the minutes that you give.
 
 On the command line this is ``idarts fit photos --minutes 20 --out runs/mine``.
 """
@@ -29,26 +29,30 @@ for name in ("above", "below"):
         Image.fromarray(image).save(folder / "photos" / name / f"{number}.png")
 
 # %%
-# ``fit`` looks at the data, measures the machine, and plans. ``on_plan`` shows what it decided. Fifteen seconds do
-# for this page; give your images twenty minutes or more.
+# ``fit`` looks at the data, measures the machine, and plans. ``on_plan`` shows what it
+# decided. This page takes 25 seconds, which is too short for a fair comparison; give
+# your images twenty minutes or more.
 
 
 def show(look, plan):
     print(*look.lines(), sep="\n")
-    print(f"plan: images of {plan.image} pixels, networks of {plan.channels} channels, {plan.rounds} rounds of search")
+    print(f"{plan.rounds} rounds of search, networks of {plan.channels} channels")
+    print(*plan.notes, sep="\n")
 
 
-result = idarts.fit(folder / "photos", minutes=0.25, out=folder / "run", on_plan=show)
+result = idarts.fit(folder / "photos", minutes=0.4, out=folder / "run", on_plan=show)
 print(result.sentence)
 for name, accuracy in result.accuracy.items():
-    print(f"{name}: {accuracy:.0%} on the test images, {result.parameters[name]:,} parameters")
+    print(f"{name}: {accuracy:.0%}, {result.parameters[name]:,} parameters")
 
 # %%
-# Everything is in the folder. ``report.html`` is the page to look at, ``model`` the network to deploy.
+# Everything is in the folder. ``report.html`` is the page to look at, ``model`` the
+# network to deploy.
 print(*sorted(path.name for path in (folder / "run").iterdir()), sep="\n")
 
 # %%
-# The network classifies image files, with the resizing and scaling that it was trained with.
+# The network classifies image files, with the resizing and scaling that it was trained
+# with.
 net = idarts.load(folder / "run")
 files = [folder / "photos" / name / "0.png" for name in ("above", "below")]
 for prediction in idarts.predict(net, files):
@@ -56,4 +60,5 @@ for prediction in idarts.predict(net, files):
     print(f"{Path(prediction.file).parent.name}: {best}, {probability:.0%}")
 
 # %%
-# Next: :doc:`/fit` has the rules of the plan, :doc:`/deploy` what you can do with the network.
+# Next: :doc:`/fit` has the rules of the plan, :doc:`/deploy` what you can do with the
+# network.
