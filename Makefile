@@ -7,7 +7,9 @@ BENCH  := .venv-bench
 # All extras, and the tools of a developer.
 EXTRAS := dev
 
-.PHONY: demo test torture check bench format clean
+SITE   := docs/_build/html
+
+.PHONY: demo test torture check docs pictures dist bench format clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/fit_shapes.py
@@ -28,6 +30,21 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Offline; the tutorials run; a warning is an error.
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -q -W --keep-going docs $(SITE)
+	$(BIN)/python docs/check_links.py $(SITE)
+
+# Those of the README; needs chromium.
+pictures: $(STAMP)
+	$(BIN)/python docs/pictures.py
+
+# Wheel and sdist in dist/, each tried in clean environments.
+dist: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+	bash .ci/try_dist dist
+
 # The stamp makes the second call start at once; it is older than what decides the installation only after a change.
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -45,4 +62,4 @@ bench: $(BENCH)/.installed
 	$(BENCH)/bin/python benchmarks/hypergradient.py
 
 clean:
-	rm -rf $(VENV) $(BENCH) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) $(BENCH) docs/_build docs/learn .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

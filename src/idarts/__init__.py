@@ -2,7 +2,7 @@
 
 >>> import idarts
 >>> idarts.__version__
-'0.1.0'
+'0.2.0'
 """
 
 from importlib import import_module

@@ -110,7 +110,7 @@ def test_a_folder_of_other_things_is_left_alone(runs, tmp_path, capsys):
     (site / "index.html").write_text("mine")
     assert main(["compare", str(runs), "--out", str(site)]) == 2
     said = capsys.readouterr().err
-    assert "site is there and holds no comparison; name a new folder with --out" in said
+    assert "site exists and holds no comparison; name a new folder with --out" in said
     assert said.count("\n") == 1
     assert [(path.name, path.read_text()) for path in site.iterdir()] == [("index.html", "mine")]
     out.mkdir()  # an empty folder is as good as a new one, and a comparison may be made anew
@@ -176,7 +176,7 @@ def test_what_cannot_be_compared_is_said(runs, tmp_path, capsys):
     assert any("Without a finite cifar10_test" in note and "1 of 7 runs, d." in note for note in found.notes)
     assert at_equal_cost(found) == "a table knows the cells of some runs only"
     for arguments, said in (
-        (["no-such"], "is not there"),
+        (["no-such"], "does not exist"),
         ([str(runs / "a1")], "nothing to compare"),
         ([str(runs), "--by", "metod"], "no run has a setting 'metod'"),
         ([str(runs), "--measure", "cifar10_test"], "not all runs have"),

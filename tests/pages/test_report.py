@@ -190,6 +190,6 @@ def test_the_command(tmp_path, capsys):
     assert capsys.readouterr().out.split() == [str(run / "report.html"), str(tmp_path / "mine.html")]
     assert (tmp_path / "mine.html").read_bytes() == (run / "report.html").read_bytes()
     assert cli.main(["report", str(tmp_path / "none")]) == 2
-    assert "is not there; expected a run folder" in capsys.readouterr().err
+    assert "does not exist; expected a run folder" in capsys.readouterr().err
     assert cli.main(["report", str(run), "-o", str(tmp_path / "new" / "mine.html")]) == 0  # folders are created
     assert (tmp_path / "new" / "mine.html").exists()

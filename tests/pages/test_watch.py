@@ -172,7 +172,7 @@ def test_a_run_that_is_overwritten_starts_again(here):
     before = here.watch.news(run=address)[0]
     (run / "metrics.jsonl").unlink()
     (run / "config.json").unlink()
-    says(here, "replaced", "is not there")
+    says(here, "replaced", "does not exist")
     assert here.watch.ask(address)[0].status == 200
     started(run, ROUNDS[:3], config("darts", rounds=7))
     says(here, "replaced", "3 of 7", "darts searched")
@@ -254,6 +254,6 @@ def test_a_mistake_is_one_line(here, tmp_path, case):
     done = subprocess.run(
         [sys.executable, "-m", "idarts", "watch", *map(str, wrong)], capture_output=True, text=True, check=False
     )
-    said = {"port": f"port {here.watch.port} cannot be used", "folder": "no-such is not there; name a run folder"}[case]
+    said = {"port": f"port {here.watch.port} cannot be used", "folder": "no-such does not exist; name a run"}[case]
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert said in done.stderr

@@ -125,7 +125,7 @@ def test_many_images_keep_their_order(tmp_path, tiny, monkeypatch):
     files.insert(4, tmp_path / "missing.png")
     together = list(predict(net, files))
     assert [one.file for one in together] == files
-    assert together[4].problem == f"{tmp_path / 'missing.png'} is not there"
+    assert together[4].problem == f"{tmp_path / 'missing.png'} does not exist"
     for one in together[:4] + together[5:]:
         [alone] = predict(net, [one.file])
         assert dict(one.classes) == pytest.approx(dict(alone.classes), abs=1e-6)

@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
     >>> main(["--version"])
-    idarts 0.1.0
+    idarts 0.2.0
     0
     """
     code = _main(list(sys.argv[1:] if argv is None else argv))

@@ -65,8 +65,8 @@ def as_jsonl(predictions: Sequence[Prediction]) -> str:
 def as_csv(predictions: Sequence[Prediction]) -> str:
     r"""A table with a row for each image.
 
-    >>> as_csv([Prediction(Path("=1.png"), (("cat", 0.75),)), Prediction(Path("b.png"), problem="b.png is not there")])
-    "file,label,probability,error\n'=1.png,cat,0.750000,\nb.png,,,b.png is not there\n"
+    >>> as_csv([Prediction(Path("=1.png"), (("cat", 0.75),)), Prediction(Path("b.png"), problem="b.png is damaged")])
+    "file,label,probability,error\n'=1.png,cat,0.750000,\nb.png,,,b.png is damaged\n"
     """
     most = max((len(one.classes) for one in predictions), default=1) or 1
     heads = [word for place in range(most) for word in (_numbered("label", place), _numbered("probability", place))]

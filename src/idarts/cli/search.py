@@ -1,4 +1,4 @@
-"""`idarts search`: Algorithm 1 from one command."""
+"""`idarts search`: a search from one command."""
 
 import json
 from argparse import Namespace

@@ -14,7 +14,7 @@ from idarts.experiments.store import RESULTS
 from idarts.experiments.sweep import EXAMPLE, MOST_JOBS, Plan, TooManyJobsError
 
 _ABOUT = f"""\
-FILE is YAML; every combination of spaces, methods, grid and seeds is a search of its own:
+FILE is YAML; every combination of spaces, methods, grid and seeds is one search:
 
 {"".join(f"  {line}" for line in EXAMPLE.splitlines(keepends=True))}
 Further keys: `out`, the folder, and `slurm`, parameters for submitit such as {{timeout_min: 600}}.
@@ -30,7 +30,7 @@ def add_arguments(parser: Parser) -> None:
     parser.formatter_class = RawDescriptionHelpFormatter
     parser.epilog = _ABOUT
     parser.add_argument("file", metavar="FILE", help="the sweep, as below")
-    most = f"searches that the file may plan without a question (default: {MOST_JOBS})"
+    most = f"largest number of searches that FILE may plan (default: {MOST_JOBS})"
     add_option(parser, "--max-jobs", type=int, default=MOST_JOBS, metavar="N", help=most)
     parser.add_argument("--out", help="folder of the sweep (default: the file's `out`, else sweeps/FILE)")
     add_job_options(parser, "local", "one for each core, or one on a GPU; with Ray or Slurm all")

@@ -106,7 +106,9 @@ def read_split(file: Path) -> Split | None:
         mean, std = (tuple(map(float, arrays[name])) for name in ("mean", "std"))
         return Split(kind, **parts, mean=mean, std=std)
     except (SafetensorError, OSError, InputError, AttributeError, KeyError, TypeError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} is damaged ({error}); without it, test images cannot be told from others") from None
+        raise InputError(
+            f"{file} is damaged ({error}); without it, nobody knows which images are test images"
+        ) from None
 
 
 def used(train: Part, valid: Part | None = None, before: Split | None = None) -> Split | None:

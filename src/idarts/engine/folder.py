@@ -244,11 +244,11 @@ def read_run(path: Path) -> Run:
 
     >>> read_run(Path("no-such-run"))
     Traceback (most recent call last):
-    idarts.errors.InputError: no-such-run is not there; expected a run folder, as `idarts search --out DIR` makes it
+    idarts.errors.InputError: no-such-run does not exist; expected a run folder, as `idarts search --out DIR` makes it
     """
     expected = "expected a run folder, as `idarts search --out DIR` makes it"
     if not path.exists():
-        raise InputError(f"{path} is not there; {expected}")
+        raise InputError(f"{path} does not exist; {expected}")
     if not (path / CONFIG).is_file():
         raise InputError(f"{path} is not a run folder: it has no {CONFIG}; {expected}")
     config = read_config(path)

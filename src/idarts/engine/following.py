@@ -174,7 +174,7 @@ class Follower:
         content = self._changed(CONFIG)
         identity = self._known[CONFIG]
         if identity is None:
-            return f"{self.folder / CONFIG} is not there: the run was deleted, or is being replaced"
+            return f"{self.folder / CONFIG} does not exist: the run was deleted, or is being replaced"
         if content is None:
             return self._problems[CONFIG]
         config = parse_object(self.folder / CONFIG, content, "put it back, or start again with --overwrite")

@@ -17,7 +17,7 @@ LOCK = ".lock"
 def require_own(path: Path, record: str, kind: str) -> None:
     """Refuse a folder that holds other files; it must be new, empty, or contain the file `record`."""
     if path.is_dir() and not (path / record).exists() and any(not file.name.startswith(".") for file in path.iterdir()):
-        raise InputError(f"{path} is there and holds no {kind}; name a new folder with --out")
+        raise InputError(f"{path} exists and holds no {kind}; name a new folder with --out")
 
 
 @contextmanager

@@ -216,7 +216,7 @@ def _members(folder: Path) -> list[Path]:
     if is_started(folder):
         return [folder]
     if not folder.is_dir():
-        raise InputError(f"{folder} is not there; expected a run's folder, or a sweep's")
+        raise InputError(f"{folder} does not exist; expected a run's folder, or a sweep's")
     names = {run.name for run in started_runs(folder)} | set(planned_jobs(folder))
     if not names:
         raise InputError(f"{folder} holds no run; expected a run's folder, or a sweep's")

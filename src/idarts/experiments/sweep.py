@@ -1,4 +1,4 @@
-"""Sweeps: every combination of spaces, methods, a grid of settings and seeds in a file is a search of its own."""
+"""Sweeps: every combination of spaces, methods, a grid of settings and seeds in a file is one search."""
 
 import json
 import re
@@ -140,7 +140,7 @@ def plan(data: Any, most: int = MOST_JOBS, tell: Tell = lambda line: None) -> Pl
         first = {**preset, "space": place, "method": method, "seed": seed}
         job = _job(words, [first, common, *(layer for _, layer in point)])
         if job.name in jobs:
-            raise InputError(f"{job.name} is there twice; name every method, space, seed and value once")
+            raise InputError(f"{job.name} is planned twice; name every method, space, seed and value once")
         jobs[job.name] = job
         if len(jobs) % _TOLD == 0:
             tell(f"planned {len(jobs):,} of {count:,} searches")

@@ -141,7 +141,7 @@ def make_plan(
         raise InputError(f"random is {random}, expected at least one random cell")
     left = 60 * minutes - prepared
     if left <= 0:
-        raise InputError(f"{minutes:g} minutes are over before anything began; give more")
+        raise InputError(f"{minutes:g} minutes were used up before the search could start; give more")
     onnx = minutes >= ONNX_MINUTES
     end = min(END * left, END_SECONDS) + ONNX_SECONDS * onnx
     proxy, rounds, search = _search(look, SEARCH * left, speed)

@@ -80,7 +80,7 @@ def read(out: Path) -> dict[str, Any]:
 
 
 def seconds_of(run: Path) -> float:
-    """The seconds that a run has used so far, 0 for one that has not begun."""
+    """The seconds that a run has used so far, 0 for one that has not started."""
     if not folder.is_run(run):
         return 0.0
     if folder.is_finished(run):

@@ -127,7 +127,9 @@ class Fit:
             self.record |= {"prepared": round(prepared, 2), "data": digest, "trained": False}
             record.write(self.path, self.record)
         elif digest != self.record["data"]:
-            raise InputError(f"the images of {self.look.source} have changed since the fit began; use --overwrite")
+            raise InputError(
+                f"the images of {self.look.source} have changed since the fit started; start again with --overwrite"
+            )
 
     def run(self) -> FitResult:
         """All parts that remain, then the result."""

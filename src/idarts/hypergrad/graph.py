@@ -1,4 +1,4 @@
-"""What a loss's graph tells before it is differentiated, and torch's errors in one line."""
+"""Checks of a loss's graph before it is differentiated, and torch's errors in one line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

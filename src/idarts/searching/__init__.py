@@ -1,4 +1,4 @@
-"""The search: Algorithm 1 of the paper, its axes, its settings, its runs."""
+"""The search: its loop, its axes, its settings, its runs."""
 
 from idarts.searching.api import search
 from idarts.searching.catalogue import METHODS, PRESETS

@@ -44,7 +44,7 @@ def search(
     """Search a space, or a module with `Choice` in it, and leave a run folder.
 
     Args:
-        space: a space by name, a `Space`, or a module with `Choice`s.
+        space: a space by name, a `Space`, or a module with `Choice` in it.
         train: `(x, y)` tensors, a part of `idarts.data`, a torch `Dataset` or `DataLoader`, or a stream of
             batches.
         valid: the same for α, or the share of `train` to use for α (0.5 unless given).

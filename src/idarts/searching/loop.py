@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper: T steps on the weights w, one step on α, repeat; then select an architecture."""
+"""The loop of a search: T steps on the weights w, one step on α, repeat; then select an architecture."""
 
 import math
 import warnings
@@ -76,7 +76,7 @@ class Search:
         self._enter(0)
 
     def rounds(self) -> Iterator[Round]:
-        """Algorithm 1: the rounds that remain, one at a time."""
+        """The rounds that remain, one at a time (Algorithm 1 of the paper)."""
         while self.used() < 1 and not self.strategy.finished:
             if self.used() >= ends(self.stages)[self.stage]:
                 self._next_stage()

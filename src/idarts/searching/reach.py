@@ -29,7 +29,7 @@ def require_reached(net: Supernet, batch: tuple[Any, Any], loss: Callable[[Any, 
         named = ", ".join(_named(name, rows, len(net.alpha[name])) for name, rows in idle.items())
         raise InputError(
             f"no gradient reaches α of {named}: the loss of this supernet does not depend on these decisions, so they "
-            "would be made by chance; give a larger --depth or, in a model of your own, use every Choice in forward"
+            "would be made by chance; give a larger --depth or, in your own model, use every Choice in forward"
         )
 
 

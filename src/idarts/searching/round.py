@@ -13,7 +13,7 @@ from idarts.searching.stage import Mask
 
 @dataclass(frozen=True)
 class Step:
-    """What a step on the architecture tells: loss and accuracy on validation data (NaN: not known), other measures."""
+    """What a step on the architecture saw: loss and accuracy on validation data (NaN: unknown), other measures."""
 
     loss: float = math.nan
     accuracy: float = math.nan

@@ -253,7 +253,7 @@ class Cost:
 
 @validated
 class Config:
-    """Algorithm 1: T = `inner_steps` weight steps, then one α step, until the budget is spent.
+    """A search: T = `inner_steps` weight steps, then one α step, until the budget is spent.
 
     The budget is `rounds` (α steps) or, where `epochs` of the training data are given, as many rounds as these make;
     `minutes` and `gradient_evaluations` end it earlier. The learning rate of w follows whichever is spent first.

@@ -68,7 +68,7 @@ class Task:
             return self.supernet(stage)
         if stage.depth is not None or stage.channels is not None or stage.deepen != 1:
             raise InputError(
-                "this schedule of stages changes the supernet's size, but a model of your own has one size; "
+                "this schedule of stages changes the supernet's size, but your own model has one size; "
                 "search a space by name, or use --stages single"
             )
         return self.supernet

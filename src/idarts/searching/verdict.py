@@ -19,7 +19,7 @@ from idarts.searching.stage import Mask
 UNIFORM = 0.95  # entropy above which the largest α is hardly more than chance
 CLEAR = 1.5  # times a random walk's lead
 BLOCKS = 16
-FEWEST = 8  # blocks: with fewer, a walk cannot be told from a lead
+FEWEST = 8  # blocks: with fewer, a random walk looks like a lead
 
 
 @dataclass(frozen=True)

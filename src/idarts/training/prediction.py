@@ -50,7 +50,7 @@ def predict(net: nn.Module, files: "Iterable[str | PathLike[str]]", top: int = 5
     ...     Image.new("RGB", (20, 10)).save(f"{folder}/dog.png")
     ...     [dog, nothing] = predict(net, [f"{folder}/dog.png", "nothing.png"], top=1)
     >>> dog.classes[0][0], nothing.problem
-    ('dog', 'nothing.png is not there')
+    ('dog', 'nothing.png does not exist')
     """
     card = card_of(net)
     if card.in_channels not in COLOURS:
@@ -126,7 +126,7 @@ def _read(file: Path, card: Card) -> Tensor | str:
     try:
         return read_image(file, card)
     except FileNotFoundError:
-        return f"{file} is not there"
+        return f"{file} does not exist"
     except Exception as error:  # a decoder may raise anything for damaged bytes
         why = " ".join(str(getattr(error, "strerror", None) or error).split())
         return f"{file} cannot be read as an image ({why or type(error).__name__})"

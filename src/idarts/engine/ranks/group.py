@@ -144,6 +144,6 @@ def explained(what: str) -> Iterator[None]:
         yield
     except RuntimeError as error:
         raise IdartsError(
-            f"rank {rank()} of {world()} waited in vain for the others to {what}: one has ended, or did not answer for "
+            f"rank {rank()} of {world()} waited for the others to {what}: one has ended, or did not answer for "
             f"{TIMEOUT.seconds} s; the last checkpoint is intact: continue with --resume, or torchrun --max-restarts"
         ) from error

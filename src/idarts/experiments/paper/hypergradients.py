@@ -1,4 +1,4 @@
-"""The overview of hypergradients (Appendix E), measured, and tests of Theorem 1, Corollary 2 and Theorem 2."""
+"""The overview of hypergradients (Appendix E), measured, and tests of the paper's theorems."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial

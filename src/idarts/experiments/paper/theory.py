@@ -1,4 +1,4 @@
-"""Theorems 1 and 2 and Corollary 2, measured on a bilevel problem that meets their conditions and has closed forms.
+"""The theorems of the paper, measured on a bilevel problem that meets their conditions and has closed forms.
 
 L1 = ½wᵀHw − wᵀ(Bα + b) with μ ≤ H ≤ L, and L2 = √(1 + ‖w − t‖²) + ρ√(1 + ‖α − s‖²): bounded below, Lipschitz, with
 Lipschitz gradients (Assumptions 1 and 2). Then w* = H⁻¹(Bα + b), ∂²L1/∂α∂w = −B, and all constants are known.
@@ -56,13 +56,13 @@ class Bilevel:
         return self.rho * away / _soft(away) + implicit
 
     def bound(self, a: Tensor, terms: int, step: float) -> float:
-        """Theorem 1: C_{L1^wα} · C_{L2^w} · (1 − γμ)^{K+1} / μ, with the constants at this α."""
+        """The bound on the series' error: C_{L1^wα} · C_{L2^w} · (1 − γμ)^{K+1} / μ, with the constants at this α."""
         mixed = float(torch.linalg.matrix_norm(self.B, 2))
         return mixed * float(self.slope(self.optimum(a)).norm()) * (1 - step * MU) ** (terms + 1) / MU
 
 
 def bilevel(seed: int = 0, tight: bool = False) -> tuple[Bilevel, Tensor]:
-    """A problem and an α; `tight` has g and B along the eigenvector of μ, where Theorem 1's bound is an equality.
+    """A problem and an α; `tight` has g and B along the eigenvector of μ, where the bound is an equality.
 
     >>> from idarts.hypergrad import Exact
     >>> problem, a = bilevel()
@@ -100,7 +100,7 @@ CASES: dict[str, tuple[float, bool, float]] = {
 
 
 def theorem_1(case: str) -> Iterator[Row]:
-    """The error of K terms against the exact hypergradient at w*, and the bound.
+    """The error of K terms against the exact hypergradient at w*, and its bound (Theorem 1 of the paper).
 
     >>> all(row["error"] <= row["bound"] for row in theorem_1("γ = 1/L"))
     True
@@ -116,7 +116,9 @@ def theorem_1(case: str) -> Iterator[Row]:
 
 
 def corollary_2() -> Iterator[Row]:
-    """Truncated reverse mode at a converged w, against the series with the same K and with one term fewer.
+    """Truncated reverse mode at a converged w, against the series (Corollary 2 of the paper).
+
+    `same`: the difference to the series with the same K; `fewer`: to the series with one term fewer.
 
     >>> [row["fewer"] < 1e-12 < row["same"] for row in corollary_2()]
     [True, True, True, True, True]
@@ -131,10 +133,11 @@ def corollary_2() -> Iterator[Row]:
 
 
 def theorem_2(terms: int, steps: int, seed: int, additive: bool = False) -> Iterator[Row]:
-    """Stochastic steps on α with minibatches that meet the conditions; norms are means since the row before.
+    """Stochastic steps on α with minibatches that meet the conditions (Theorem 2 of the paper).
 
-    Minibatches of L1 differ by functions that are linear in w and α (condition 4), of L2 by a factor 1 ± `NOISE`, so
-    the noise vanishes with the gradient (condition 2). `additive` breaks condition 2: the noise then stays.
+    Norms are means since the row before. Minibatches of L1 differ by functions that are linear in w and α (condition
+    4), those of L2 by a factor 1 ± `NOISE`, so the noise vanishes with the gradient (condition 2). `additive` breaks
+    condition 2: the noise then stays.
     """
     problem, a = bilevel(seed=1)
     random = torch.Generator().manual_seed(seed)

@@ -14,7 +14,9 @@ DENSE_LIMIT = 20_000  # weights; a larger dense matrix takes several gigabytes
 
 @dataclass(frozen=True)
 class Exact(Implicit):
-    """The implicit hypergradient with [∂²L1/∂w² + damping·I]⁻¹ from a dense solve: for small problems and for tests.
+    """The implicit hypergradient: ∂L2/∂α − ∂L2/∂w · [∂²L1/∂w²]⁻¹ · ∂²L1/∂α∂w (Eq. 6 of the paper).
+
+    The inverse, of ∂²L1/∂w² + `damping`·I, comes from a dense solve: for small problems and for tests.
 
     >>> from idarts.hypergrad import hypergradient
     >>> inner, outer = (lambda w, a: (w[0] - a[0]) ** 2), (lambda w, a: w[0] ** 2)  # w* = α, H = 2, g = 6

@@ -11,7 +11,7 @@ from idarts.hypergrad.vectors import PerParameter
 
 @dataclass(frozen=True)
 class OneStep(Implicit):
-    """DARTS: ∂L2/∂α − γ ∂L2/∂w · ∂²L1/∂α∂w, that is [∂²L1/∂w²]⁻¹ ≈ γI, all at the given w.
+    """DARTS: ∂L2/∂α − γ ∂L2/∂w · ∂²L1/∂α∂w, that is [∂²L1/∂w²]⁻¹ ≈ γI, all at the given w (Eq. 3 of the paper).
 
     Liu et al. take ∂L2/∂w at the stepped weights w − γ∂L1/∂w; that is `ReverseMode(steps=1, step=γ)`.
 

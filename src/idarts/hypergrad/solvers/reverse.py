@@ -10,8 +10,9 @@ from idarts.hypergrad.vectors import PerParameter
 
 @dataclass(frozen=True)
 class ReverseMode(Unrolled):
-    """∂L2/∂α + ∂L2/∂w_T · Σ_{t=1..T} B_t A_{t+1} … A_T (Eq. 4), A_t = I − γ∂²L1/∂w², B_t = −γ∂²L1/∂α∂w at w_{t−1}.
+    """Reverse mode: ∂L2/∂α + ∂L2/∂w_T · Σ_{t=1..T} B_t A_{t+1} … A_T (Eq. 4 of the paper).
 
+    Here A_t = I − γ ∂²L1/∂w² and B_t = −γ ∂²L1/∂α∂w, both at w_{t−1}.
     Takes T = `steps` inner steps on a copy of the given w, and keeps the graphs of all of them. `inner_loss` may be a
     sequence of T losses, one minibatch for each step. With one step this is DARTS as Liu et al. wrote it.
 

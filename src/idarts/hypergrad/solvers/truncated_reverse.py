@@ -10,10 +10,11 @@ from idarts.hypergrad.vectors import PerParameter
 
 @dataclass(frozen=True)
 class TruncatedReverse(Unrolled):
-    """h_{T−K} = ∂L2/∂α + ∂L2/∂w_T · Σ_{t=T−K+1..T} B_t A_{t+1} … A_T (Eq. 5): the last K = `terms` of T steps.
+    """Truncated reverse mode: ∂L2/∂α + ∂L2/∂w_T · Σ_{t=T−K+1..T} B_t A_{t+1} … A_T (Eq. 5 of the paper).
 
+    Differentiates the last K = `terms` of T = `steps` inner steps.
     K terms, one fewer than `Neumann(K)` has: at a converged w, `TruncatedReverse(T, K, γ)` equals `Neumann(K − 1, γ)`.
-    Corollary 2 of the paper equates both with the same K; its sum over t = T−K+1 … T has K terms, not K + 1.
+    The paper equates both with the same K, but its sum over t = T−K+1 … T has K terms, not K + 1.
 
     >>> import torch
     >>> from idarts.hypergrad import hypergradient

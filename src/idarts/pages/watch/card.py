@@ -66,7 +66,7 @@ def problem(follower: Follower) -> str:
     >>> missing = Follower(Path("no-such-run"))
     >>> _ = missing.look()
     >>> problem(missing)
-    'no-such-run/config.json is not there: the run was deleted, or is being replaced'
+    'no-such-run/config.json does not exist: the run was deleted, or is being replaced'
     """
     run = follower.run
     if follower.problem or run is None or not follower.stopped:

@@ -48,13 +48,13 @@ class Site:
 
     >>> Site([Path("no-such-run")])
     Traceback (most recent call last):
-    idarts.errors.InputError: no-such-run is not there; name a run folder, or a folder of runs
+    idarts.errors.InputError: no-such-run does not exist; name a run folder, or a folder of runs
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
         for folder in folders:
             if not folder.is_dir():
-                raise InputError(f"{folder} is not there; name a run folder, or a folder of runs")
+                raise InputError(f"{folder} does not exist; name a run folder, or a folder of runs")
         self.folders = folders
         self._lock, self._runs, self._keys = Lock(), dict[str, Watched](), dict[Path, str]()
         self._feed, self._cards = Feed(), list[Card]()

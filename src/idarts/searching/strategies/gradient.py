@@ -108,7 +108,10 @@ class Stepping(Relaxing):
 
 @STRATEGIES.register("gradient")
 class Gradient(Stepping):
-    """One step on α by the hypergradient of one validation batch and the training batches that the method takes."""
+    """One step on α by the stochastic hypergradient (Eq. 9 of the paper).
+
+    L2 is the loss of one validation batch; L1 is the loss of one training batch, or of as many as the estimator takes.
+    """
 
     def __init__(self, search: "Search") -> None:
         super().__init__(search)
@@ -122,7 +125,7 @@ class Gradient(Stepping):
         method = search.settings.hypergradient.build(search.rate())
         net.relaxations = {name: search.relaxed(self.relaxation, name) for name in net.alpha}
         valid = next(search.task.valid)
-        # First order does not look at L1: it gets the batch of L2, and no training batch is drawn in vain.
+        # First order does not look at L1: it gets the batch of L2, and no training batch is drawn for it.
         batches = [next(search.task.train) for _ in range(method.inner_losses)] or [valid]
         seen: list[Tensor] = []
 

@@ -46,7 +46,9 @@ def _encode(cell: Cell, name: Any) -> int:
         code = code << 2 * _BITS | edge.source << _BITS | OPS.index(edge.op)
     pairs = digits(code)
     if any(pairs[place][0] == pairs[place + 1][0] for place in range(0, EDGES, 2)):
-        raise InputError("NAS-Bench-301 has cells whose nodes have two different inputs; in this one a node has not")
+        raise InputError(
+            "NAS-Bench-301 has cells whose nodes have two different inputs; here a node has the same input twice"
+        )
     return code
 
 
