@@ -290,7 +290,7 @@ class TestCheckpoints:
         assert checkpoint.latest(tmp_path / "nothing") is None
 
     def test_what_a_kill_left_half_written_goes_with_the_next(self, tmp_path):
-        (tmp_path / ".00000001.pt.4711").write_bytes(b"half")
+        (tmp_path / ".00000001.pt.0123abcd").write_bytes(b"half")
         checkpoint.save(tmp_path, 2, {"x": torch.zeros(2)})
         assert [p.name for p in tmp_path.iterdir()] == ["00000002.pt"]
 

@@ -309,8 +309,8 @@ def test_a_full_disk_is_one_line_for_the_log_too(tmp_path):
         "with round_log(Path(sys.argv[1])) as append: append({'number': 1, 'loss': 0.123456789})"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
-    expected = f"cannot write {tmp_path / folder.METRICS} (File too large); correct that, then continue with --resume"
-    assert done.stderr.splitlines()[-1] == f"idarts.errors.IdartsError: {expected}"
+    expected = f"cannot write {tmp_path / folder.METRICS}: File too large"  # the run adds which checkpoint is whole
+    assert done.stderr.splitlines()[-1] == f"idarts.errors.WriteError: {expected}"
 
 
 # --- a full disk -----------------------------------------------------------------------------------------------
@@ -327,8 +327,8 @@ sys.exit(main(sys.argv[2:]))
 @pytest.mark.parametrize(
     ("limit", "message"),
     [
-        (20_000, "the checkpoint of round 1 could not be written to {run} (File too large); there is no earlier one:"),
-        (10, "cannot write {run}/split.safetensors: File too large"),
+        (20_000, "the checkpoint of round 1 could not be written to {run} (File too large); there is no checkpoint yet:"),
+        (10, "cannot write {run}/config.json: File too large"),
     ],
 )
 def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(limit, message, tmp_path):
