@@ -327,7 +327,7 @@ sys.exit(main(sys.argv[2:]))
 @pytest.mark.parametrize(
     ("limit", "message"),
     [
-        (20_000, "the checkpoint of round 1 could not be written to {run} (File too large); there is no checkpoint yet:"),
+        (20_000, "the checkpoint of round 1 could not be written to {run} (File too large); there is no"),
         (10, "cannot write {run}/config.json: File too large"),
     ],
 )
