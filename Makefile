@@ -15,7 +15,7 @@ demo: $(STAMP)
 	$(BIN)/python examples/fit_shapes.py
 
 test: check
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile -rs
 
 # Damaged files and faults at file operations, thousands of them: see docs/reliability.md. About an hour of CPU time.
 torture: $(STAMP)
