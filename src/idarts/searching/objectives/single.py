@@ -1,4 +1,4 @@
-"""The loss of one mixture, as in Algorithm 1."""
+"""The loss of one mixture, as in the paper."""
 
 from collections.abc import Callable, Mapping
 
