@@ -71,8 +71,10 @@ _LABEL = re.compile(r"\b(Eq\.|Theorem|Corollary|Algorithm) (\d) of the paper")
 
 
 def link_to_theory(_app: Sphinx, _what: str, _name: str, _object: object, _options: object, lines: list[str]) -> None:
-    """A number of the paper in a docstring becomes a link to its formula."""
+    """A number of the paper in a docstring becomes a link to its formula; |w| is a size, not a substitution."""
     for place, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            line = re.sub(r"\|(\w+)\|", r"\\|\1\\|", line)  # noqa: PLW2901
         lines[place] = _LABEL.sub(lambda m: f":ref:`{m[0]} <{m[1].rstrip('.').lower()}-{m[2]}>`", line)
 
 

@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import nn
 
+import idarts.hypergrad
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -54,6 +56,15 @@ def test_every_page_is_in_the_navigation():
     index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
     listed = {line for block in re.findall(r"```\{toctree\}\n(.*?)```", index, re.S) for line in block.split()}
     assert {page.stem for page in PAGES} - {"index"} <= listed
+
+
+def test_the_reference_has_every_public_name():
+    for module, page in ((idarts, "idarts"), (idarts.hypergrad, "hypergrad")):
+        text = (ROOT / f"docs/api/{page}.md").read_text(encoding="utf-8")
+        names = [
+            name for name in dir(module) if name in module.__all__ and name not in ("ALONE", "SOLVERS", "__version__")
+        ]
+        assert [name for name in names if not re.search(rf":: {name}$", text, re.M)] in ([], ["hypergradient"])
 
 
 def test_pictures_are_small():
