@@ -261,7 +261,8 @@ def read_run(path: Path) -> Run:
     if not rounds:
         kind = "train" if "architecture" in config else "search"
         start_it = command(kind, "--resume", "--out", path)
-        raise InputError(f"{path / METRICS} has no rounds yet; wait for the first one, or start it with `{start_it}`")
+        state = "only damaged lines" if lines.damaged else "no rounds yet"
+        raise InputError(f"{path / METRICS} has {state}; wait for the first round, or start it with `{start_it}`")
     return Run(path, config, rounds, result, lines.cut, tuple(lines.problems(_last_round(path, result))))
 
 

@@ -217,6 +217,7 @@ class Fit:
     def _finish(self, found: Architecture, trained: dict[str, TrainResult]) -> FitResult:
         self._status("compare", self.plan.seconds["end"], "on the test images")
         outcome, facts = compared(self.path, found, trained, self.data)
+        outcome = replace(outcome, sentence=" ".join([outcome.sentence, *self.plan.notes]))
         self._export(outcome.exported)
         self.record |= {**facts, "times": self._times(), "sentence": outcome.sentence, "cost": self._cost(found)}
         record.write(self.path, self.record)
