@@ -148,7 +148,7 @@ def test_a_wrong_name_or_value_in_a_file_is_named_with_the_file(written, refused
         ({"preset": ["cpu"]}, "unknown preset ['cpu']; there are"),
         ({"weights": "fast"}, "weights is 'fast', expected a group of settings such as weights: {rate: 0.01}"),
         ({"weights": None}, "weights is None, expected a group of settings"),
-        ({"rounds": {"first": 1}}, "unknown setting 'rounds.first'"),
+        ({"rounds": {"first": 1}}, "rounds is {'first': 1}, expected a whole number of at least 1"),
         ({"rounds": "3"}, "rounds is '3', expected a whole number of at least 1"),
         ({"rounds": 0}, "rounds is 0, expected a whole number of at least 1"),
         ({"alpha": {"betas": [0.5]}}, "alpha.betas is [0.5], expected 2 values"),

@@ -171,7 +171,8 @@ def test_another_text_for_the_same_settings_is_no_other_setting(tables, tmp_path
     reproduce("table-1", request)
     file = tmp_path / "out" / "results.csv"
     settings = rows(tmp_path / "out")[0]["settings"]
-    file.write_text(file.read_text().replace(settings, "00000000"))
+    older = [line.rpartition(",")[0] for line in file.read_text().replace(settings, "00000000").splitlines()]
+    file.write_text("\n".join(older) + "\n")  # 0.1.0 wrote no digests
     if folder:
         (tmp_path / "out" / folder).unlink()
         with pytest.raises(InputError, match="has gdas-1 with other settings than now"):

@@ -116,7 +116,7 @@ def test_mistakes_are_one_line(idarts, tiny, own, tmp_path):
         (("DARTS_V2", "--threads", 0), "--threads is 0"),
         (("DARTS_V2", "--depth", 0), "depth is 0"),
         (("DARTS_V2", "--skeleton", "mnist"), "unknown skeleton 'mnist'"),
-        (("DARTS_V2", "--depth", 1, "--batches", 0), "a batch of 0 cannot be measured"),
+        (("DARTS_V2", "--depth", 1, "--batches", 0), "--batches is 0, expected at least 1"),
         (("DARTS_V2", "--device", "warp"), "device is 'warp'"),
         ((tmp_path / "model", "--skeleton", "cifar"), "leave out --skeleton"),
         ((tmp_path / "own",), "user's own module"),

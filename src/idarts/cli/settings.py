@@ -152,7 +152,7 @@ def _checked(file: Path, data: dict[str, Any], settings: RunSettings[Any]) -> La
     groups = {setting.group[0] for setting in options.values() if setting.group}
     values: dict[str, Any] = {}
     try:
-        for name, value in dotted(settings.upgrade(data)).items():
+        for name, value in _flat(settings.upgrade(data), options):
             if name in groups:
                 raise InputError(f"{name} is {value!r}, expected a group of settings such as {name}: {{rate: 0.01}}")
             if name in _TYPED:
@@ -169,6 +169,15 @@ def _checked(file: Path, data: dict[str, Any], settings: RunSettings[Any]) -> La
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
     return values
+
+
+def _flat(data: Mapping[str, Any], options: Mapping[str, Setting], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Groups as dotted names; the value of a setting may be a mapping itself."""
+    for name, value in data.items():
+        if isinstance(value, Mapping) and f"{prefix}{name}" not in options:
+            yield from _flat(value, options, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def _reader(option: str, setting: Setting, load: Callable[[str], object] | None) -> Callable[[str], Any]:

@@ -66,6 +66,9 @@ def _read(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        return dict(read_json(path))
-    except (ValueError, TypeError) as error:
+        data = read_json(path)
+    except ValueError as error:
         raise InputError(f"{path} cannot be read ({error}); name a new folder with --out") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{path} holds no record of an experiment; name a new folder with --out")
+    return data

@@ -1,6 +1,7 @@
 """`idarts.fit`: look, plan, search, train, compare, export, in one time and one folder."""
 
 import hashlib
+import json
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -16,7 +17,7 @@ from idarts.arch import Architecture, Skeleton, as_text
 from idarts.data import ImageData, Images, absolute, load
 from idarts.engine import folder
 from idarts.errors import InputError
-from idarts.files import dump_json, write_whole
+from idarts.files import write_whole
 from idarts.fitting import record
 from idarts.fitting.finals import Clock, train_together
 from idarts.fitting.look import Look, hashes, named, without_test_images
@@ -223,7 +224,9 @@ class Fit:
         record.write(self.path, self.record)
         outcome = replace(outcome, seconds=round(self.elapsed(), 2))
         write_page(outcome, self.record)
-        write_whole(self.path / folder.RESULT, dump_json(to_data(outcome)))
+        write_whole(
+            self.path / folder.RESULT, f"{json.dumps(to_data(outcome), indent=1)}\n".encode()
+        )  # as --json prints it
         return outcome
 
     def _cost(self, found: Architecture) -> dict[str, Any] | None:

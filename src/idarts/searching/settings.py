@@ -385,9 +385,9 @@ def config(method: str = "idarts", **changes: Any) -> Config:
 def resolved(sources: Sequence[Mapping[str, Any]]) -> RunConfig:
     """The settings of a run that some sources describe, by the rule of `idarts.engine.settings.resolve`.
 
-    >>> resolved([{"preset": "smoke"}, {"space": "darts"}])
+    >>> resolved([{"preset": "cpu"}, {"space": "darts"}])
     Traceback (most recent call last):
-    idarts.errors.InputError: preset smoke is made for nas-bench-201, nas-bench-1shot1-s1, nas-bench-1shot1-s2, \
+    idarts.errors.InputError: preset cpu is made for nas-bench-201, nas-bench-1shot1-s1, nas-bench-1shot1-s2, \
 nas-bench-1shot1-s3, not for darts; use darts-paper, or no preset: without a preset all sizes follow from the space \
 and the machine
     """

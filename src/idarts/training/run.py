@@ -13,7 +13,8 @@ from torch import nn
 
 from idarts._version import __version__
 from idarts.arch import Architecture, as_text, parse, to_data
-from idarts.data import ImageData, Split, load, read_split, short_name, streams_digest
+from idarts.data import ImageData, Split, load, read_split, short_name
+from idarts.data.digest import part_digest, tensors_digest
 from idarts.engine.folder import MODEL, SPLIT, folder_name
 from idarts.engine.intervals import wilson
 from idarts.engine.paths import with_absolute_paths
@@ -77,7 +78,7 @@ def train(
     ...     out = Path(folder, "run")
     ...     result = train("nas-bench-201:0", "digits", out=out, depth=1, channels=4, epochs=1)
     ...     sorted(path.name for path in out.iterdir() if path.suffix == ".json")
-    ['config.json', 'result.json']
+    ['config.json', 'made_with.json', 'result.json']
     >>> result.accuracy > 0.1, len(result.rounds)
     (True, 3)
     """
@@ -153,7 +154,8 @@ def start(
             return facts
 
         files = {} if split is None else {SPLIT: split.to_bytes()}
-        digest = streams_digest(work.train, *([] if work.held is None else [work.held]))
+        parts = [part for part in (data.train, data.valid, data.test) if part is not None]  # whole, on every rank
+        digest = tensors_digest([], [part_digest(part) for part in parts])
         return Job(work, asdict, result, kind="train", data=digest, files=files)
 
     log = yield from start_job(prepare, settings, path, **options)
