@@ -22,7 +22,7 @@ from idarts.spaces import count, nas_bench_201
 from idarts.training import train
 
 RESIDUAL = "|nor_conv_3x3~0|+|none~0|nor_conv_3x3~1|+|skip_connect~0|none~1|skip_connect~2|"
-CHANNELS, EPOCHS = 16, 30
+CHANNELS, EPOCHS = 16, 12
 
 
 def size(architecture: Architecture, channels: int) -> int:
