@@ -64,11 +64,15 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
         self.send("Emulation.setScriptExecutionDisabled", value=not scripts)
+        self._load("about:blank")  # ends the requests of the page before: their errors are not this page's
+        self._load(path if isinstance(path, str) else path.as_uri())
+        return self
+
+    def _load(self, address):
         self.events.clear()
-        self.send("Page.navigate", url=path if isinstance(path, str) else path.as_uri())
+        self.send("Page.navigate", url=address)
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._next())
-        return self
 
     def run(self, script):
         """The value of a JavaScript expression."""
