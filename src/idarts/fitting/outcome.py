@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from idarts.arch import Architecture, as_text
+from idarts.arch import Architecture, as_text, space_of
 from idarts.data import ImageData
 from idarts.engine.intervals import wilson
 from idarts.fitting.finals import right_answers
@@ -73,6 +73,8 @@ def result_sentence(result: FitResult, judged: Verdict, images: int, cells: int)
             f"The fixed network won: {fixed} against {found} for the found network of the same size ({tested}); "
             "so the fixed network was exported."
         )
+    elif result.architecture == space_of(result.architecture).fixed():
+        text = f"The search chose the block of the fixed network: both have {found} on {images:,} test images."
     else:
         text = (
             f"Undecided: the found network has {found}, the fixed network of the same size {fixed}, "

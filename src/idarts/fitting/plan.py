@@ -17,7 +17,8 @@ SPACE = RunConfig().space  # unless another one is given
 LEAST_IMAGES = 2  # of every class in the training images: one for w, one for α
 
 # Shares of the time. Trainings get what the other parts leave.
-SEARCH, SELECTION, END = 0.2, 0.15, 0.08
+SEARCH, SELECTION, END = 0.15, 0.25, 0.08
+TRAINING = 0.2  # at least, where the test images leave little
 END_SECONDS = 8.0  # for export and page, at most; the pass over the test images comes on top
 ONNX_MINUTES, ONNX_SECONDS = 5.0, 20.0  # a shorter fit writes no ONNX file; how long one takes
 FORWARD = 1 / 3  # of the time of a training step
@@ -50,7 +51,7 @@ PROXIES = ((32, 64, 300), (24, 64, 300), (16, 64, 40), (16, 32, 40), (12, 32, 40
 SEARCH_CHANNELS = 8
 ALPHA = 3.0  # how far α can move in the whole search: Adam moves it by its rate in a round, at most
 TRIALS = (16, 8, 4)  # candidates of the selection, if each can have so many steps at first:
-TRIAL_STEPS = (8, 160)
+TRIAL_STEPS = (16, 400)
 
 
 @dataclass(frozen=True)
@@ -148,10 +149,12 @@ def make_plan(
     batch = _batch(look.train, most=128, per_epoch=8)
     costs = _Costs(look, space_name, speed, batch, (1 - SELECTION - SEARCH) * left - end, image)
     rung, cells, enough = _size(costs, random, size)
-    trial = rung._replace(image=min(proxy[0], rung.image))
-    candidates, steps, selection = _selection(SELECTION * left, costs.step(trial, proxy[1]))
     end += 2 * (2 + cells) * look.test * FORWARD * costs.seconds(rung)
-    training = max(left - search - selection - end, 0.2 * left)
+    trial = rung._replace(image=min(proxy[0], rung.image))
+    least = TRAINING * left
+    available = min(SELECTION * left, left - search - end - least)
+    candidates, steps, selection = _selection(available, costs.step(trial, proxy[1]))
+    training = max(left - search - selection - end, least)
     most = costs.most()
     images = min(training / costs.seconds(rung) / (2 + cells), most)
     notes = [] if enough else ["The time is short for these data: expect networks that are not fully trained."]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from idarts.data.arrays import resize as resize_images
 from idarts.engine import folder
 from idarts.engine.device import device_named
 from idarts.engine.settings import change
+from idarts.fitting.candidates import candidates
 from idarts.fitting.plan import SEARCH_CHANNELS, Plan
 from idarts.searching import Round, RunConfig, Search, Task
 from idarts.searching.prepare import Parts, prepare
 from idarts.searching.run import run_search
-from idarts.spaces import network
+from idarts.spaces import network, space
 from idarts.spaces.supernet import channels_last
 
 OnText = Callable[[str], None]
@@ -89,7 +91,9 @@ def _task(data: ImageData, plan: Plan, config: RunConfig, resize: Resize) -> tup
         channels_last(net)
         return net
 
-    return replace(task, network=build, train=inner, valid=outer), description
+    fixed = space(plan.space).fixed()
+    own = {"network": build, "candidates": partial(candidates, fixed=fixed), "train": inner, "valid": outer}
+    return replace(task, **own), description
 
 
 def _smaller(part: Part, side: int) -> Part:

@@ -27,9 +27,10 @@ class Task:
     """One search problem. `search()` starts the search that its settings describe.
 
     `supernet` is a supernet, or a function that builds one for a stage. `network` builds the network of an architecture
-    for selections and evaluators that train candidates; without it, these are refused. `sample`, `mutate` and `growth`
-    are those of the space, for strategies that propose architectures. `table` is only shown: no step and no selection
-    reads it, except by the evaluator `table`.
+    for selections and evaluators that train candidates; without it, these are refused. `candidates` proposes what the
+    selection `trials` compares, in place of the neighbours of α. `sample`, `mutate` and `growth` are those of the
+    space, for strategies that propose architectures. `table` is only shown: no step and no selection reads it, except
+    by the evaluator `table`.
 
     >>> from idarts.data import Batches, load, split
     >>> from idarts.searching import Task, config
@@ -48,6 +49,7 @@ class Task:
     settings: Config
     loss: Loss = cross_entropy
     network: Callable[[Architecture], nn.Module] | None = None
+    candidates: "Callable[[Search], list[Architecture]] | None" = None
     table: Table | None = None
     sample: Callable[[Any], Architecture] | None = None
     mutate: Callable[[Architecture, Any], Architecture] | None = None

@@ -46,7 +46,8 @@ class Trials:
     def __call__(self, search: "Search") -> Selected:
         trial = Trial.of(search, [next(search.task.valid) for _ in range(search.selection.batches)])
         steps, pace = search.selection.steps, self._step_seconds(search)
-        candidates = search.strategy.finalists(search.selection.samples) or neighbours(search)
+        propose = search.task.candidates or neighbours
+        candidates = search.strategy.finalists(search.selection.samples) or propose(search)
         most = math.inf if search.settings.minutes is None else max(search.seconds_left(), 0.0) / pace
         count, shorter = shortened(len(candidates), steps, most)
         if (count, shorter) != (len(candidates), steps):
