@@ -136,3 +136,19 @@ def test_a_plan_writes_nothing(tmp_path, monkeypatch):
     seen, made = plan("digits", minutes=3)
     assert (seen.classes, made.image) == (10, 8)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_time_left_is_that_of_the_whole_and_the_time_is_kept(tmp_path):
+    statuses, started = [], time.monotonic()
+
+    def on_status(status):
+        statuses.append((time.monotonic() - started, status.left))
+
+    whole = 60 * MINUTES
+    fit("digits", minutes=MINUTES, out=tmp_path / "mine", on_status=on_status)
+    end = time.monotonic() - started
+    assert end <= 1.1 * whole
+    wrong = [
+        (passed, left) for passed, left in statuses if passed > whole / 10 and abs(passed + left - end) > whole / 4
+    ]
+    assert not wrong

@@ -91,9 +91,8 @@ def _task(data: ImageData, plan: Plan, config: RunConfig, resize: Resize) -> tup
         channels_last(net)
         return net
 
-    fixed = space(plan.space).fixed()
-    own = {"network": build, "candidates": partial(candidates, fixed=fixed), "train": inner, "valid": outer}
-    return replace(task, **own), description
+    propose = partial(candidates, fixed=space(plan.space).fixed())
+    return replace(task, network=build, candidates=propose, train=inner, valid=outer), description
 
 
 def _smaller(part: Part, side: int) -> Part:

@@ -7,6 +7,7 @@ from idarts.arch import Architecture, as_text
 from idarts.errors import CollapseWarning
 from idarts.searching.loop import Search
 from idarts.searching.round import Round
+from idarts.searching.verdict import UNIFORM
 
 SKIP_SHARE = 2 / 3  # of a cell's edges: from there on a search has collapsed
 PICTURES = 500  # rounds whose α is kept: enough to draw it over time
@@ -37,6 +38,8 @@ class Log:
         ops = [edge.op for cell in architecture.cells.values() for edge in cell.edges if edge.op]
         if self.warned or not ops or round.number < self.search.total / 4:
             return
+        if round.entropy is None or round.entropy > UNIFORM:
+            return  # an α that is almost uniform has not collapsed: its largest option is chance
         share = ops.count("skip_connect") / len(ops)
         if share >= SKIP_SHARE:
             self.warned = True

@@ -49,13 +49,13 @@ class Task:
     settings: Config
     loss: Loss = cross_entropy
     network: Callable[[Architecture], nn.Module] | None = None
-    candidates: "Callable[[Search], list[Architecture]] | None" = None
     table: Table | None = None
     sample: Callable[[Any], Architecture] | None = None
     mutate: Callable[[Architecture, Any], Architecture] | None = None
     growth: Callable[[], Growth] | None = None
     labels: dict[str, list[str]] = field(default_factory=dict)  # a user's own names for the columns of α
     sizes: dict[str, int] = field(default_factory=dict)  # of a supernet that was built for this task: depth, channels
+    candidates: "Callable[[Search], list[Architecture]] | None" = None
 
     def search(self) -> "Search":
         """The search in progress, at its start."""
