@@ -22,7 +22,7 @@ from idarts.data import load
 from idarts.engine import checkpoint
 from idarts.engine.folder import clear, read_result
 from idarts.engine.settings import change
-from idarts.errors import CollapseWarning
+from idarts.errors import CollapseWarning, InputError
 from idarts.searching import RunConfig, run
 from idarts.searching.selections.trials import Trial
 from idarts.searching.settings import Selection
@@ -376,3 +376,19 @@ def test_a_selection_continues_between_its_trials(tmp_path, monkeypatch):
 
 class StoppedError(Exception):
     pass
+
+
+def test_changed_data_is_refused_and_accepted_from_python(tmp_path):
+    x = torch.randn(64, 4)
+
+    def searched(y, **more):
+        model = Choice({"line": nn.Linear(4, 1), "flat": nn.Linear(4, 1, bias=False)}, name="layer")
+        loss = nn.functional.mse_loss
+        return idarts.search(model, (x, y), loss=loss, out=tmp_path / "run", batch=8, **more)
+
+    searched(x.sum(1, keepdim=True), rounds=2)
+    with pytest.raises(InputError, match="accept_changed_data=True in Python"):
+        searched(x.mean(1, keepdim=True), rounds=3, resume=True)
+    with pytest.warns(UserWarning, match="the data has changed since the run was started, and you accepted that"):
+        result = searched(x.mean(1, keepdim=True), rounds=3, resume=True, accept_changed_data=True)
+    assert len(result.rounds) == 3

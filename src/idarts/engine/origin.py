@@ -44,10 +44,12 @@ def changes(before: Mapping[str, Any] | None, now: Mapping[str, Any], accept_cha
     known = before.get("data") is not None and now["data"] is not None
     if known and before["data"] != now["data"] and not accept_changed_data:
         raise InputError(
-            "the data is not the same as when the run was started; restore it, or insist with --accept-changed-data"
+            "the data is not the same as when the run was started; restore it, or insist with --accept-changed-data "
+            "(accept_changed_data=True in Python)"
         )
     different = [name for name in _BITS if before.get(name, now.get(name)) != now.get(name)]
-    notes = [f"the run had {name} {before[name]}, now {now[name]}" for name in different]
+    near = "the results will be close, but not the same bits"
+    notes = [f"the run had {name} {before[name]}, now {now[name]}: {near}" for name in different]
     if known and before["data"] != now["data"]:
-        notes.append("the data has changed since the run was started")
-    return [f"{note}: the results will be close, but not the same bits" for note in notes]
+        notes.append("the data has changed since the run was started, and you accepted that")
+    return notes

@@ -13,6 +13,7 @@ from idarts.engine.settings import change, dotted, settings_of
 from idarts.errors import InputError
 from idarts.experiments.runs import PATIENCE, is_finished, is_started, last_cost, other_setting, wait_until_free
 from idarts.experiments.store import digest
+from idarts.files import open_safely
 from idarts.searching import RunConfig, run
 
 Task = dict[str, Any]  # plain data: a job as `work` needs it
@@ -99,7 +100,7 @@ class Outcome(NamedTuple):
 def work(task: Task) -> Outcome:
     """Run a task in a process of its own: everything that it prints goes to the task's log."""
     torch.set_num_threads(task["threads"])
-    with Path(task["log"]).open("a") as log, redirect_stdout(log), redirect_stderr(log):
+    with open_safely(Path(task["log"]), "a") as log, redirect_stdout(log), redirect_stderr(log):
         try:
             return attempt(task)
         except KeyboardInterrupt:
@@ -114,7 +115,7 @@ def attempt(task: Task, options: Mapping[str, Any] | None = None) -> Outcome:
         _search(task, options or {})
         return Outcome()
     except Exception as error:
-        with Path(task["log"]).open("a") as log:
+        with open_safely(Path(task["log"]), "a") as log:
             traceback.print_exc(file=log)
         return failed(error)
 

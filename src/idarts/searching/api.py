@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from idarts.arch import space_of
+from idarts.engine.run import Options
 from idarts.engine.settings import adopt_parts, change
 from idarts.errors import InputError
 from idarts.searching.catalogue import METHODS
@@ -35,6 +36,7 @@ def search(
     out: "str | Path | None" = None,
     resume: bool = False,
     overwrite: bool = False,
+    accept_changed_data: bool = False,
     on_round: Callable[[Round, Search], None] | None = None,
     on_message: Callable[[str], None] | None = None,
     table: Any = None,
@@ -53,6 +55,7 @@ def search(
         out: the run folder; runs/SPACE-METHOD-SEED unless given.
         resume: continue the run in the folder.
         overwrite: replace the run in the folder.
+        accept_changed_data: resume although the data is not the same as when the run was started.
         on_round: called after every round with the round and the search.
         on_message: receives status messages outside rounds, e.g. during warm-up and selection.
         table: an object whose `query(architecture)` gives true accuracies, to be shown; no step reads them.
@@ -86,9 +89,9 @@ def search(
         parts = given_parts(space, train, valid, config)
         return prepare(space, parts, config, loss, shown, recorded), parts.description
 
-    return run_search(
-        start, config, folder, resume=resume, overwrite=overwrite, on_round=on_round, on_message=on_message
-    )
+    options = Options(resume=resume, overwrite=overwrite, accept_changed_data=accept_changed_data)
+    options |= Options(on_round=on_round, on_message=on_message)
+    return run_search(start, config, folder, **options)
 
 
 def _name(space: "str | Space | nn.Module") -> str:

@@ -51,6 +51,7 @@ def train(
     out: "str | PathLike[str] | None" = None,
     resume: bool = False,
     overwrite: bool = False,
+    accept_changed_data: bool = False,
     on_round: OnTrainRound | None = None,
     on_message: OnMessage | None = None,
     watch: OnTrainRound | None = None,
@@ -67,6 +68,7 @@ def train(
         out: the run folder; by default one in `runs/`.
         resume: continue the run in the folder from its last checkpoint, bit for bit.
         overwrite: replace the run in the folder.
+        accept_changed_data: resume although the data is not the same as when the run was started.
         on_round: called after every round, with its record and the training.
         on_message: receives status messages outside rounds.
         watch: the former name of `on_round`.
@@ -87,7 +89,8 @@ def train(
     named = {"preset": preset, "architecture": _text(what), "data": _source(data)}
     config = resolve(TrainConfig(), [{**adopt_parts(TrainConfig, settings), **named}], PRESETS)
     path = Path(out) if out is not None else Path("runs", run_name(what, config))
-    options = Options(resume=resume, overwrite=overwrite, on_round=on_round or watch, on_message=on_message)
+    options = Options(resume=resume, overwrite=overwrite, accept_changed_data=accept_changed_data)
+    options |= Options(on_round=on_round or watch, on_message=on_message)
     return run_to_end(start(what, data, config, path, _searched(what), **options))
 
 
