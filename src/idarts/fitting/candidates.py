@@ -1,11 +1,13 @@
 """What the trials of a fit compare.
 
 In the supernet all options have the same number of channels; the networks of a fit have the same number of parameters
-instead. There a cheap operation buys more channels, which α cannot see. So some candidates lie between the cheapest and
-the dearest architecture, and α decides only which of the options that cost alike they take. The fixed architecture is a
-candidate, too: a search that has nothing better to offer should at least not lose.
+instead. There a cheap operation buys more channels, which α cannot see. So some candidates follow α under the pressure
+of a preference: the largest of log p(option) + λ·preference(option) in every decision, for rising λ. Two preferences
+are used: for few parameters, and for the fixed architecture, which people have used for years. The fixed architecture
+is a candidate, too: a search that has nothing better to offer should at least not lose.
 """
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,38 +20,52 @@ from idarts.spaces.prices import prices
 if TYPE_CHECKING:
     from idarts.searching import Search
 
+Preference = dict[str, Tensor]  # a number for each option, in the shape of α
+
 
 def candidates(search: "Search", fixed: Architecture) -> list[Architecture]:
-    """The architecture of α, the fixed one, some along the price, the neighbours of α; the first stay longest."""
+    """The architecture of α, the fixed one, some towards it, some along the price, then the neighbours of α."""
     most = search.selection.samples
-    near = neighbours(search)
-    chosen = [near[0], fixed, *spaced(by_price(search), most // 2), *near[1:]]
+    near, cheap = neighbours(search), cheapness(search)
+    block = {name: 2 * mixture.weights + cheap[name] for name, mixture in search.net.path(fixed).items()}
+    towards, priced = along(search, block, start=0.0), along(search, cheap)
+    chosen = [near[0], fixed, *spaced(towards, most // 4), *spaced(priced, most // 4), *near[1:]]
     return list({str(one): one for one in chosen}.values())[:most]
 
 
-def by_price(search: "Search") -> list[Architecture]:
-    """Architectures from the dearest to the cheapest: the largest of log p(option) − λ·price, for rising λ."""
+def cheapness(search: "Search") -> Preference:
+    """From 0 for a free option to −1 for the dearest; 0 for all in a space that knows no prices."""
+    alphas = search.living()
     if not space_of(search.current()).has("prices"):
-        return []
+        return {name: torch.zeros_like(alpha) for name, alpha in alphas.items()}
+    priced = prices(search.net, "parameters").options
+    dearest = max(price for rows in priced.values() for row in rows for price in row)
+    return {name: -alpha.new_tensor(priced[name]) / dearest for name, alpha in alphas.items()}
+
+
+def along(search: "Search", preference: Preference, start: float | None = None) -> list[Architecture]:
+    """The different architectures for λ from `start`, else from −∞, to ∞."""
     scores = {name: alpha.log_softmax(dim=1) for name, alpha in search.living().items()}
-    costs = {name: scores[name].new_tensor(rows) for name, rows in prices(search.net, "parameters").options.items()}
     passed: dict[str, Architecture] = {}
-    for pressure in _pressures(scores, costs):
-        picked = search.pick({name: score - pressure * costs[name] for name, score in scores.items()})
+    for pressure in _pressures(scores, preference, start):
+        picked = search.pick({name: score + pressure * preference[name] for name, score in scores.items()})
         passed.setdefault(str(picked), picked)
     return list(passed.values())
 
 
-def _pressures(scores: dict[str, Tensor], costs: dict[str, Tensor]) -> list[float]:
+def _pressures(scores: Preference, preference: Preference, start: float | None) -> list[float]:
     """One λ between each two at which two options of a decision tie: elsewhere nothing changes. And one at each end."""
     ties: list[Tensor] = []
     for name, score in scores.items():
-        better, dearer = (values[:, :, None] - values[:, None, :] for values in (score, costs[name]))
+        better, dearer = (values[:, :, None] - values[:, None, :] for values in (score, -preference[name]))
         ties.append((better / dearer)[(dearer > 0) & better.isfinite()])
-    places = torch.cat(ties).unique()
-    if not len(places):
+    places = torch.cat(ties).unique().tolist()
+    if start is not None:
+        places = [start, *(place for place in places if place > start)]
+    if not places:
         return [0.0]
-    return [2 * float(places[0]) - 1, *(places[1:] + places[:-1]).div(2).tolist(), 2 * float(places[-1]) + 1]
+    middles = ((one + other) / 2 for one, other in pairwise(places))
+    return [places[0] - 1 if start is None else start, *middles, places[-1] + 1]
 
 
 def spaced(architectures: list[Architecture], most: int) -> list[Architecture]:
