@@ -8,14 +8,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import wraps
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
-import annotated_types as limits
 import pydantic.dataclasses
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, core_schema
 
+from idarts.engine.wording import expected, marks_of, members, reason, sentence
 from idarts.errors import InputError, require_known
 from idarts.registry import Registry
 
@@ -56,7 +55,7 @@ def validated(kind: type[Record]) -> type[Record]:
         try:
             validate(self, *values, **named)
         except ValidationError as error:
-            raise InputError(_sentence(kind, error, {**dict(enumerate(values)), **named})) from None
+            raise InputError(sentence(kind, error, {**dict(enumerate(values)), **named})) from None
 
     record.__init__ = init
     made: type[Record] = record
@@ -211,7 +210,7 @@ class Setting:
     @property
     def registry(self) -> Registry[Any] | None:
         """The registry that its value names a part of, or None."""
-        marks = [mark for kind in _members(self.kind) for mark in _marks(kind) if isinstance(mark, PartOf)]
+        marks = [mark for kind in members(self.kind) for mark in marks_of(kind) if isinstance(mark, PartOf)]
         return marks[0].registry() if marks else None
 
     @property
@@ -223,8 +222,8 @@ class Setting:
         """
         if self.registry is not None:
             return tuple(self.registry)
-        literals = [member for member in _members(self.kind) if get_origin(member) is Literal]
-        truth = ("true", "false") if bool in _members(self.kind) else ()
+        literals = [member for member in members(self.kind) if get_origin(member) is Literal]
+        truth = ("true", "false") if bool in members(self.kind) else ()
         return (*truth, *(str(value) for member in literals for value in get_args(member)))
 
     def read(self, text: str) -> Any:
@@ -251,8 +250,8 @@ class Setting:
         try:
             return TypeAdapter(self.kind, config=ConfigDict(strict=True, allow_inf_nan=False)).validate_python(value)
         except ValidationError as error:
-            reason = _reason(self.name, error) or f"{self.name} is {value!r}, expected {expected(self.kind)}"
-            raise InputError(reason) from None
+            message = reason(self.name, error) or f"{self.name} is {value!r}, expected {expected(self.kind)}"
+            raise InputError(message) from None
 
 
 def settings_of(kind: type, prefix: str = "", group: tuple[str, str] | None = None) -> Iterator[Setting]:
@@ -279,69 +278,6 @@ def settings_of(kind: type, prefix: str = "", group: tuple[str, str] | None = No
         yield Setting(f"{prefix}{part.name}", hints[part.name], default, " ".join(text.split()), group)
 
 
-def expected(kind: Any) -> str:
-    """The values that a type allows, in words.
-
-    >>> expected(Count), expected(Positive | Literal["auto", "rate"] | None)
-    ('a whole number of at least 1', 'a positive number, auto, rate or none')
-    """
-    phrases = [phrase for member in _members(kind) for phrase in _phrases(member)]
-    listed = [phrase for phrase in dict.fromkeys(phrases) if phrase != "none"]
-    listed += ["none"] if "none" in phrases else []
-    if all(get_origin(member) is Literal for member in _members(kind)) and len(listed) > 1:
-        return f"one of {', '.join(listed)}"
-    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}"
-
-
-def _members(kind: Any) -> tuple[Any, ...]:
-    """The members of a union, or the type itself."""
-    if get_origin(kind) is Annotated and get_origin(get_args(kind)[0]) in (Union, UnionType):
-        return _members(get_args(kind)[0])
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-
-
-def _marks(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind)[1:] if get_origin(kind) is Annotated else ()
-
-
-_WORDS: dict[Any, str] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    NoneType: "none",
-}
-
-
-def _phrases(kind: Any) -> list[str]:
-    base, marks = (get_args(kind)[0], _marks(kind)) if get_origin(kind) is Annotated else (kind, ())
-    if get_origin(base) is Literal:
-        return [str(value) for value in get_args(base)]
-    if get_origin(base) is tuple:
-        parts = get_args(base)
-        return [f"{len(parts)} values, each {expected(parts[0])}"]
-    if is_dataclass(base):
-        return ["a group of settings such as {'rate': 0.01}"]
-    return [_bounded(_WORDS.get(base, str(getattr(base, "__name__", base))), marks)]
-
-
-def _bounded(word: str, marks: Sequence[Any]) -> str:
-    """A type's word with the bounds of its field, such as `a number from 0 to below 1`."""
-    bounds = [bound for mark in marks for bound in getattr(mark, "metadata", [])]
-    low = next((bound.ge for bound in bounds if isinstance(bound, limits.Ge)), None)
-    high = next((bound.lt for bound in bounds if isinstance(bound, limits.Lt)), None)
-    if any(isinstance(bound, limits.Gt) and bound.gt == 0 for bound in bounds):
-        word = word.replace("a ", "a positive ", 1)
-        return word if high is None else f"{word} below {_plain(high)}"
-    if low is None:
-        return word
-    return f"{word} of at least {_plain(low)}" if high is None else f"{word} from {_plain(low)} to below {_plain(high)}"
-
-
-def _plain(number: Any) -> str:
-    return str(number) if isinstance(number, int) else f"{number:g}"
-
-
 def _literal(text: str) -> Any:
     """A typed text as a number, a truth value, a list or nothing; else the text."""
     lowered = text.strip().lower()
@@ -351,29 +287,3 @@ def _literal(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
-
-
-def _reason(name: str, error: ValidationError) -> str | None:
-    """The message of an `InputError` that a check of ours raised, or None for one of pydantic's own."""
-    raised = (one.get("ctx", {}).get("error") for one in error.errors())
-    own = next((problem for problem in raised if isinstance(problem, InputError)), None)
-    if own is None:
-        return None
-    return f"{name}: {own}" if name else str(own)
-
-
-def _sentence(kind: type, error: ValidationError, given: Mapping[Any, Any]) -> str:
-    """pydantic's first complaint as one line: what was wrong, and what is expected."""
-    first = error.errors()[0]
-    if first["type"] == "unexpected_keyword_argument":
-        try:
-            require_known("setting", first["loc"][0], [part.name for part in fields(kind)])
-        except InputError as unknown:
-            return str(unknown)
-    place = first["loc"][0] if first["loc"] else None  # a name, or the place of a value without a name
-    names = [part.name for part in fields(kind)]
-    name = names[place] if isinstance(place, int) and place < len(names) else place
-    if place not in given or name not in names:  # a check of the whole record, or a value too few or too many
-        return _reason("", error) or f"{kind.__name__} {'' if name is None else name}: {first['msg']}"
-    hint = get_type_hints(kind, include_extras=True)[str(name)]
-    return _reason(str(name), error) or f"{name} is {given[place]!r}, expected {expected(hint)}"

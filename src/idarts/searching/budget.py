@@ -1,8 +1,13 @@
 """The budget of a search: rounds, minutes, gradient evaluations, whichever is spent first."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from typing import Any
 
+from idarts.engine.ranks import Clock
+from idarts.engine.schedules import learning_rate
 from idarts.searching.settings import Config
+from idarts.searching.stage import Stage, ends
 
 MOST_RESERVED = 0.5  # of the minutes, for the selection: it is shortened rather than the rounds
 
@@ -79,3 +84,78 @@ def total_rounds(settings: Config, batches_per_epoch: int) -> int:
         return settings.rounds
     steps = settings.epochs * batches_per_epoch * (1 - settings.alpha.rest)
     return max(1, round(steps / settings.batches_per_round))
+
+
+def budget_of(settings: Config, batches_per_epoch: int, stages: int, shares_weights: bool) -> Budget:
+    """The budget of a search of so many stages."""
+    total = total_rounds(settings, batches_per_epoch)
+    steps = total * settings.inner_steps + settings.weights.warmup * stages
+    return Budget(settings, total, math.ceil(steps / (1 - settings.alpha.rest)) if shares_weights else 0)
+
+
+class Budgeted:
+    """How much of its budget a search has spent, what remains, and what follows from that. `Search` builds on it."""
+
+    settings: Config
+    budget: Budget
+    spent: Spent
+    clock: Clock
+    stages: list[Stage]
+    stage: int  # the present one
+    selector: Any
+    _pace: Pace
+
+    @property
+    def number(self) -> int:
+        """The round that the search stands at."""
+        return self.spent.number
+
+    @property
+    def total(self) -> int:
+        """The rounds of the whole search."""
+        return self.budget.total
+
+    @property
+    def gradient_evaluations(self) -> float:
+        """What the search has cost so far; one ∇_w L1 is one."""
+        return self.spent.gradient_evaluations
+
+    def used(self) -> float:
+        """The share of the rounds' budget that is spent."""
+        reserved = self.selection_seconds() if self.settings.minutes is not None else 0.0
+        return self.budget.used(replace(self.spent, seconds=self.clock.seconds), reserved)
+
+    def selection_seconds(self) -> float:
+        """How long the selection will take, as far as it can tell."""
+        estimate = getattr(self.selector, "seconds", None)
+        return estimate(self) if estimate else 0.0
+
+    def seconds_per_evaluation(self) -> float:
+        """The seconds of one gradient evaluation so far; 0 before the first one."""
+        return self.clock.seconds / self.spent.gradient_evaluations if self.spent.gradient_evaluations else 0.0
+
+    def seconds_left(self) -> float:
+        """What remains of the settings' minutes; infinite without them."""
+        return math.inf if self.settings.minutes is None else 60 * self.settings.minutes - self.clock.seconds
+
+    def alpha_rounds(self) -> float:
+        """The α steps that the budget allows for this stage."""
+        limited = self.budget.limited and self.number > 0
+        rounds = self._pace.rounds(self.number - 1, self.used(), self.total) if limited else self.total
+        return rounds * self.stages[self.stage].share
+
+    def rounds_left(self) -> float:
+        """The α steps that remain in this stage; while α rests there are none."""
+        stepping = self.total * self.settings.inner_steps / self.budget.weight_steps
+        return self.alpha_rounds() * (1 - self.stage_part()) / stepping
+
+    def rate(self) -> float:
+        """The learning rate of w: a cosine from the first to the last value over the budget of the stage."""
+        weights = self.settings.weights
+        return learning_rate(weights.rate, weights.last_rate, self.stage_part(), 1.0)
+
+    def stage_part(self) -> float:
+        """The share of the present stage's budget that is spent."""
+        end = ends(self.stages)[self.stage]
+        start = end - self.stages[self.stage].share if len(self.stages) > 1 else 0.0
+        return min((self.used() - start) / (end - start), 1.0)

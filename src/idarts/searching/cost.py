@@ -62,9 +62,13 @@ class CostTarget:
         ]
         return self.prices.base + torch.cat(added).sum()
 
+    def expected_at(self, used: float) -> Tensor:
+        """The cost under the softmax that cools while the budget is used up."""
+        return self.expected(temperature(used))
+
     def penalty(self, used: float) -> Tensor:
         """What is added to the validation loss when so large a share of the search's budget is used up."""
-        return self.settings.weight * (self.expected(temperature(used)) / self._target - 1) ** 2
+        return self.settings.weight * (self.expected_at(used) / self._target - 1) ** 2
 
     def gradient(self, used: float) -> tuple[Tensor, ...]:
         """The gradient of the penalty in α."""

@@ -11,17 +11,16 @@ from torch import Tensor
 
 from idarts.arch import Architecture
 from idarts.engine.ranks import Clock, average_buffers, copy_from_first, joint_statistics, require_same, world
-from idarts.engine.schedules import learning_rate
 from idarts.errors import InputError, NotFiniteError, SingularCurvatureError
 from idarts.hypergrad.isolation import random_states, set_random_states
 from idarts.searching import legacy
-from idarts.searching.budget import Budget, Pace, Spent, total_rounds
-from idarts.searching.cost import CostTarget, cost_target, temperature
+from idarts.searching.budget import Budgeted, Pace, Spent, budget_of
+from idarts.searching.cost import CostTarget, cost_target
 from idarts.searching.evaluator import needs_supernet
 from idarts.searching.judge import largest
 from idarts.searching.reach import require_built, require_reached, require_same_decisions
 from idarts.searching.registries import SCHEDULES, SELECTIONS, build_part
-from idarts.searching.round import Round, Step, spread
+from idarts.searching.round import Round, Step, round_of, spread
 from idarts.searching.stage import Mask, Restricted, Stage, ends, next_mask, require_stages
 from idarts.searching.strategy import Selected, Strategy, Tried
 from idarts.searching.streams import peek, peek_batch
@@ -33,7 +32,7 @@ from idarts.spaces.relaxation import Relaxation
 PATIENCE = 5  # rounds in a row without finite numbers before the search gives up
 
 
-class Search:
+class Search(Budgeted):
     """A search in progress. `rounds()` continues from wherever it stands; its state can be saved between rounds."""
 
     net: Supernet  # of the present stage; a strategy without shared weights has none
@@ -57,10 +56,7 @@ class Search:
                 f"selection.rule {self.selection.rule} needs shared weights, which strategy {settings.strategy} does "
                 "not have; use --selection.rule argmax"
             )
-        total = total_rounds(settings, len(task.train))
-        steps = total * settings.inner_steps + settings.weights.warmup * len(self.stages)
-        steps = math.ceil(steps / (1 - settings.alpha.rest)) if self.shares_weights else 0
-        self.budget = Budget(settings, total, steps)
+        self.budget = budget_of(settings, len(task.train), len(self.stages), self.shares_weights)
         self.spent, self.clock = Spent(), Clock()
         self.stage, self.stage_steps = 0, 0  # which one, and weight steps in it
         self.mask: Mask = {}
@@ -89,7 +85,7 @@ class Search:
                 self.spent.number += 1
                 step = self._step_architecture()  # α ← α − η ∇L2, by the strategy
             self._synchronise()
-            yield self._round(train, step)
+            yield round_of(self, train, step)
         if not self.number:
             raise InputError(
                 "the budget ended before the first step on α, so there is no architecture yet; give more minutes or "
@@ -201,67 +197,12 @@ class Search:
         return self.net.architecture_parameters()
 
     @property
-    def number(self) -> int:
-        """The round that the search stands at."""
-        return self.spent.number
-
-    @property
-    def total(self) -> int:
-        """The rounds of the whole search."""
-        return self.budget.total
-
-    @property
-    def gradient_evaluations(self) -> float:
-        """What the search has cost so far; one ∇_w L1 is one."""
-        return self.spent.gradient_evaluations
-
-    @property
     def healthy(self) -> bool:
         """False while numbers are not finite: such a state must not replace a good checkpoint.
 
         In a selection there is something to save only when trials have ended.
         """
         return not self.bad_rounds and (self._before_selection is None or bool(self.trials))
-
-    def used(self) -> float:
-        """The share of the rounds' budget that is spent."""
-        reserved = self.selection_seconds() if self.settings.minutes is not None else 0.0
-        return self.budget.used(replace(self.spent, seconds=self.clock.seconds), reserved)
-
-    def selection_seconds(self) -> float:
-        """How long the selection will take, as far as it can tell."""
-        estimate = getattr(self.selector, "seconds", None)
-        return estimate(self) if estimate else 0.0
-
-    def seconds_per_evaluation(self) -> float:
-        """The seconds of one gradient evaluation so far; 0 before the first one."""
-        return self.clock.seconds / self.spent.gradient_evaluations if self.spent.gradient_evaluations else 0.0
-
-    def seconds_left(self) -> float:
-        """What remains of the settings' minutes; infinite without them."""
-        return math.inf if self.settings.minutes is None else 60 * self.settings.minutes - self.clock.seconds
-
-    def alpha_rounds(self) -> float:
-        """The α steps that the budget allows for this stage."""
-        limited = self.budget.limited and self.number > 0
-        rounds = self._pace.rounds(self.number - 1, self.used(), self.total) if limited else self.total
-        return rounds * self.stages[self.stage].share
-
-    def rounds_left(self) -> float:
-        """The α steps that remain in this stage; while α rests there are none."""
-        stepping = self.total * self.settings.inner_steps / self.budget.weight_steps
-        return self.alpha_rounds() * (1 - self.stage_part()) / stepping
-
-    def rate(self) -> float:
-        """The learning rate of w: a cosine from the first to the last value over the budget of the stage."""
-        weights = self.settings.weights
-        return learning_rate(weights.rate, weights.last_rate, self.stage_part(), 1.0)
-
-    def stage_part(self) -> float:
-        """The share of the present stage's budget that is spent."""
-        end = ends(self.stages)[self.stage]
-        start = end - self.stages[self.stage].share if len(self.stages) > 1 else 0.0
-        return min((self.used() - start) / (end - start), 1.0)
 
     def current(self) -> Architecture:
         """The architecture that the search would give now, by α alone."""
@@ -312,26 +253,6 @@ class Search:
         if self.weights is not None and world() > 1:
             average_buffers([self.net])
             require_same({"α": self.a, "w": self.w}, f"after round {self.number}")
-
-    def _round(self, train: Tensor, step: Step) -> Round:
-        entropy, margin = self.spread() if self.shares_weights else (None, None)
-        train_loss, train_accuracy = train.tolist()
-        cost = self.cost
-        return Round(
-            number=self.number,
-            train_loss=train_loss if self.shares_weights else None,
-            valid_loss=None if math.isnan(step.loss) and step.measures else step.loss,  # a table knows no loss
-            rate=self.rate() if self.shares_weights else None,
-            entropy=entropy,
-            margin=margin,
-            gradient_evaluations=self.gradient_evaluations,
-            train_accuracy=None if math.isnan(train_accuracy) else train_accuracy,
-            valid_accuracy=None if math.isnan(step.accuracy) else step.accuracy,
-            stage=self.stage + 1 if len(self.stages) > 1 else None,
-            expected_cost=cost.expected(temperature(self.used())).item() if cost else None,
-            cost=cost.cost(self.current()) if cost else None,
-            measures=step.measures,
-        )
 
     def state_dict(self) -> dict[str, Any]:
         """Tensors and plain values only, so that loading it never runs anything."""

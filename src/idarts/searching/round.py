@@ -3,12 +3,15 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from idarts.searching.stage import Mask
+
+if TYPE_CHECKING:
+    from idarts.searching.loop import Search
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,28 @@ class Round:
         if self.stage is None:
             del values["stage"]
         return {**values, **self.measures}
+
+
+def round_of(search: "Search", train: Tensor, step: Step) -> Round:
+    """What is known of a search after T weight steps (their mean loss and accuracy) and a step on the architecture."""
+    entropy, margin = search.spread() if search.shares_weights else (None, None)
+    train_loss, train_accuracy = train.tolist()
+    cost = search.cost
+    return Round(
+        number=search.number,
+        train_loss=train_loss if search.shares_weights else None,
+        valid_loss=None if math.isnan(step.loss) and step.measures else step.loss,  # a table knows no loss
+        rate=search.rate() if search.shares_weights else None,
+        entropy=entropy,
+        margin=margin,
+        gradient_evaluations=search.gradient_evaluations,
+        train_accuracy=None if math.isnan(train_accuracy) else train_accuracy,
+        valid_accuracy=None if math.isnan(step.accuracy) else step.accuracy,
+        stage=search.stage + 1 if len(search.stages) > 1 else None,
+        expected_cost=cost.expected_at(search.used()).item() if cost else None,
+        cost=cost.cost(search.current()) if cost else None,
+        measures=step.measures,
+    )
 
 
 def accuracy(outputs: Any, labels: Any) -> Tensor:
