@@ -2,35 +2,15 @@
 
 import os
 import signal
-from dataclasses import dataclass, field
 
 import pytest
 import torch
+from counting_job import Group, Round, Settings
 
 from idarts.engine import checkpoint
 from idarts.engine.folder import read_config, read_made_with, read_result, read_rounds
 from idarts.engine.run import Interrupted, Job, run_job
 from idarts.errors import IdartsError, InputError, NotFiniteError
-
-
-@dataclass(frozen=True)
-class Group:
-    rate: float = 0.1
-
-
-@dataclass(frozen=True)
-class Settings:
-    rounds: int = 6
-    weights: Group = field(default_factory=Group)
-    checkpoint_rounds: int = 2
-    checkpoint_minutes: float = 5.0
-    log: str = "none"
-
-
-@dataclass(frozen=True)
-class Round:
-    number: int
-    total: float
 
 
 class Count:

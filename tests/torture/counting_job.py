@@ -1,19 +1,25 @@
 """A job that costs nothing, so that thousands of runs can be damaged, killed and resumed."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
 from idarts.engine.folder import read_result, read_rounds
 from idarts.engine.run import Job, run_job
 
-ROUNDS = 5
+ROUNDS = 6
+
+
+@dataclass(frozen=True)
+class Group:
+    rate: float = 0.1
 
 
 @dataclass(frozen=True)
 class Settings:
     rounds: int = ROUNDS
+    weights: Group = field(default_factory=Group)
     checkpoint_rounds: int = 2
     checkpoint_minutes: float = 5.0
     log: str = "none"
@@ -26,7 +32,7 @@ class Round:
 
 
 class Count:
-    """Adds up random numbers."""
+    """Adds up random numbers, so that a resume at a wrong place shows."""
 
     healthy = True
 

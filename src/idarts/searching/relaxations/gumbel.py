@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from idarts.errors import InputError
 from idarts.layers.mixture import Mixture, one_hot
+from idarts.searching.cooling import Cooled
 from idarts.searching.registries import RELAXATIONS
 
 
 @RELAXATIONS.register("gumbel")
 @dataclass(frozen=True)
-class Gumbel:
+class Gumbel(Cooled):
     """Only the largest of α + noise runs; the temperature of the softmax falls from `first` to `last` over the budget.
 
     >>> Gumbel(first=0.1)(torch.tensor([[0.0, 99.0]])).active
@@ -23,18 +23,6 @@ class Gumbel:
 
     first: float = 10.0
     last: float = 0.1
-    used: float = 0.0  # share of the budget
-
-    def __post_init__(self) -> None:
-        if not (self.first > 0 and self.last > 0):
-            raise InputError(f"gumbel: temperatures {self.first} and {self.last}, expected positive numbers")
-
-    @property
-    def temperature(self) -> float:
-        return self.first - (self.first - self.last) * self.used
-
-    def at(self, used: float) -> "Gumbel":
-        return Gumbel(self.first, self.last, used)
 
     def __call__(self, alpha: Tensor) -> Mixture:
         soft = ((alpha + gumbel_noise(alpha)) / self.temperature).softmax(dim=-1)

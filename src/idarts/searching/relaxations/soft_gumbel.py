@@ -9,19 +9,19 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from idarts.errors import InputError
 from idarts.layers.mixture import Mixture
+from idarts.searching.cooling import Cooled
 from idarts.searching.registries import RELAXATIONS
 from idarts.searching.relaxations.gumbel import gumbel_noise
 
 
 @RELAXATIONS.register("soft-gumbel")
 @dataclass(frozen=True)
-class SoftGumbel:
+class SoftGumbel(Cooled):
     """The softmax of α + noise, at a temperature that falls from `first` to `last` over the budget.
 
     >>> import torch
-    >>> [SoftGumbel().at(used).temperature for used in (0.0, 1.0)]
+    >>> [round(SoftGumbel().at(used).temperature, 6) for used in (0.0, 1.0)]
     [1.0, 0.03]
     >>> round(SoftGumbel()(torch.zeros(1, 3)).weights.sum().item(), 4)
     1.0
@@ -29,18 +29,6 @@ class SoftGumbel:
 
     first: float = 1.0
     last: float = 0.03
-    used: float = 0.0  # share of the budget
-
-    def __post_init__(self) -> None:
-        if not (self.first > 0 and self.last > 0):
-            raise InputError(f"soft-gumbel: temperatures {self.first} and {self.last}, expected positive numbers")
-
-    @property
-    def temperature(self) -> float:
-        return (1 - self.used) * self.first + self.used * self.last
-
-    def at(self, used: float) -> "SoftGumbel":
-        return SoftGumbel(self.first, self.last, used)
 
     def __call__(self, alpha: Tensor) -> Mixture:
         return Mixture(((alpha + gumbel_noise(alpha)) / self.temperature).softmax(dim=-1))
