@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import dataclass
 
 import pytest
 import torch

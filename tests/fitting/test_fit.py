@@ -15,6 +15,7 @@ from idarts.cli import main
 from idarts.engine.folder import read_result, read_rounds
 from idarts.errors import InputError
 from idarts.fitting import fit, plan
+from idarts.pages.watch.site import Site
 
 BUSY = min(3.0, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))  # as long in CPU time on a busy machine
 MINUTES = round(0.3 * BUSY, 2)
@@ -30,7 +31,7 @@ def command(*words):
 def fitted(tmp_path_factory):
     """A fit that a signal stops during its trainings, then resumed: its folder and what the two processes printed."""
     out = tmp_path_factory.mktemp("fit") / "mine"
-    first = command("--minutes", MINUTES, "--out", out)
+    first = command("--minutes", MINUTES, "--out", out, "--log", "tensorboard")
     while first.poll() is None and not (out / "found" / "metrics.jsonl").exists():
         time.sleep(0.05)
     first.send_signal(signal.SIGTERM)
@@ -91,6 +92,30 @@ def test_the_folder_has_a_model_and_a_page(fitted):
     assert (out / "fixed" / "report.html").is_file()
 
 
+def test_the_page_can_be_written_again_from_the_folder(fitted, capsys, tmp_path):
+    out, _, _ = fitted
+    before = (out / "report.html").read_text()
+    (out / "report.html").unlink()
+    assert main(["report", str(out)]) == 0
+    assert capsys.readouterr().out.strip() == str(out / "report.html")
+    assert (out / "report.html").read_text() == before
+    assert main(["report", str(out), "-o", str(tmp_path / "page.html")]) == 2
+    assert "links to files beside it" in capsys.readouterr().err
+
+
+def test_all_parts_are_logged_also_after_the_resume(fitted):
+    out, _, _ = fitted
+    assert list((out / "search").glob("events.out.tfevents.*"))
+    assert len(list((out / "found").glob("events.out.tfevents.*"))) == 2  # one for each process
+
+
+def test_the_live_view_lists_the_parts(fitted):
+    out, _, _ = fitted
+    page = Site([out]).page()
+    for name in ("search", "found", "fixed", "random-1"):
+        assert f">{name}<" in page
+
+
 def test_the_folder_can_be_evaluated_on_its_own_test_images(fitted, capsys):
     out, _, (printed, _) = fitted
     result = json.loads(printed)
@@ -122,6 +147,7 @@ def test_other_folders_are_left_alone(tmp_path):
         ("digits --space darts", "the space darts has no 'fixed'"),
         ("no-such-folder", "unknown data source 'no-such-folder'"),
         ("digits --resume --out {}/none", "holds no fit to resume"),
+        ("digits --log wandbb", "unknown logger 'wandbb'; did you mean wandb?"),
     ],
 )
 def test_mistakes_get_one_line(words, message, capsys, tmp_path):
@@ -152,3 +178,11 @@ def test_the_time_left_is_that_of_the_whole_and_the_time_is_kept(tmp_path):
         (passed, left) for passed, left in statuses if passed > whole / 10 and abs(passed + left - end) > whole / 4
     ]
     assert not wrong
+
+
+def test_the_page_of_an_unfinished_fit_is_refused(tmp_path, capsys):
+    (tmp_path / "fit.json").write_text('{"format": "idarts-fit-1"}')
+    assert main(["report", str(tmp_path)]) == 2
+    assert f"has not finished, so it has no page yet; see how it goes with: idarts watch {tmp_path}" in (
+        " ".join(capsys.readouterr().err.split())
+    )

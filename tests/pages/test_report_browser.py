@@ -1,5 +1,7 @@
 """The report in a real browser: it opens without a network, and fits a phone."""
 
+import json
+import math
 import re
 
 import pytest
@@ -29,7 +31,7 @@ CELL = """[...document.querySelectorAll(".drawing [class*=op-]")].map((one) => [
   .concat([[getComputedStyle(document.querySelector(".drawing")).backgroundColor,
     getComputedStyle(document.querySelector(".drawing .cluster text")).fill]])"""
 HIDDEN = """hidden = (one) => { for (let up = one.parentElement; up; up = up.parentElement)
-  if (getComputedStyle(up).overflowX === "hidden") return true; return false };"""
+  if (["hidden", "auto"].includes(getComputedStyle(up).overflowX)) return true; return false };"""
 
 
 def facts(browser, page, width, **options):
@@ -52,6 +54,35 @@ def test_it_is_drawn_and_does_not_scroll_sideways(browser, tmp_path, space, widt
     assert seen["loaded"]
     assert seen["lines"] == seen["keys"] == 10
     assert seen["clipped"] == []
+
+
+PLOT = "document.querySelectorAll('.heat .plot')[{}]"
+
+
+def test_a_heat_map_shows_its_weights_under_the_pointer_and_by_keys(browser, tmp_path):
+    run = write_run(tmp_path / "run", rounds=50)
+    last = [row["alpha"]["cell"][1] for row in map(json.loads, (run / "metrics.jsonl").read_text().splitlines())]
+    shares = [[f"{100 * math.exp(value) / sum(map(math.exp, row)):.1f} %" for value in row] for row in last]
+    browser.open(write_report(run))
+    plot = PLOT.format(1)
+    browser.run(f"{plot}.scrollIntoView({{block: 'center'}})")
+    left, top, width = browser.run(
+        f"(() => {{ const box = {plot}.getBoundingClientRect(); return [box.left, box.top, box.width] }})()"
+    )
+    browser.mouse("moved", left + 0.21 * width, top + 5)
+    said = browser.run(f"{plot}.querySelector('.readout').innerText").split("\n")
+    assert said[0] == "round 11"
+    assert [" ".join(line.split(" ")[-2:]) for line in said[1:]] == shares[10]
+    browser.mouse("moved", 2, 2)
+    assert browser.run(f"{plot}.querySelector('.readout').hidden")
+    browser.run(f"{plot}.focus()")
+    for key, number in (("ArrowLeft", 49), ("Home", 1), ("ArrowRight", 2), ("PageUp", 7), ("End", 50)):
+        browser.press(key)
+        assert browser.run(f"{plot}.getAttribute('aria-valuenow')") == str(number)
+    text = browser.run(f"{plot}.getAttribute('aria-valuetext')")
+    assert text.startswith("round 50: none ")
+    assert all(share in text for share in shares[-1])
+    assert browser.problems() == []
 
 
 def test_a_heat_map_is_as_high_as_its_rows_even_if_it_has_few_columns(browser, tmp_path):

@@ -53,8 +53,23 @@ def test_a_heat_map_has_a_row_for_each_option_and_shows_who_won(tmp_path):
 
 def test_many_rounds_are_thinned_with_the_first_and_the_last(tmp_path):
     found = heat(read_run(write_run(tmp_path / "run", rounds=3000, every=5)))
-    assert (found.first, found.last) == (5, 3000)
+    assert (found.rounds[0], found.rounds[-1]) == (5, 3000)
+    assert (len(found.some), found.some[0], found.some[-1]) == (5, 5, 3000)
     assert pixels(found.groups[0].decisions[0]).shape[1] == COLUMNS
+
+
+def test_a_heat_map_has_its_values_for_the_table_and_for_the_pointer(tmp_path):
+    run = read_run(write_run(tmp_path / "run", rounds=50))
+    drawn = heat(run)
+    alphas = [alpha["cell"][2] for _, alpha in run.alphas()]
+    weights = np.array([np.exp(row) / np.exp(row).sum() for row in alphas])
+    options = drawn.groups[0].decisions[2].options
+    assert drawn.rounds == list(range(1, 51))
+    assert drawn.some == [1, 13, 25, 38, 50]
+    for place, option in enumerate(options):
+        assert option.some == [f"{100 * weights[number - 1, place]:.1f}" for number in drawn.some]
+        pairs = [option.packed[start : start + 2] for start in range(0, 100, 2)]
+        np.testing.assert_allclose([int(pair, 36) / 1000 for pair in pairs], weights[:, place], atol=5.1e-4)
 
 
 def test_the_final_alpha_counts_where_the_last_round_has_none(tmp_path):

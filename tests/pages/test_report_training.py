@@ -65,3 +65,19 @@ def test_a_training_that_was_killed(run, tmp_path):
     assert "time left at this pace" in text
     assert "idarts train --resume --out &#39;" in text or "idarts train --resume --out '" in text
     assert "idarts predict" not in text
+
+
+def test_the_held_out_accuracy_of_an_unfinished_training_has_its_interval(run, tmp_path):
+    """Logs of earlier versions do not say how many images it was measured on."""
+    shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "run" / "result.json").unlink()
+    last = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
+    assert last["valid_images"] == 359
+    text = text_of(write_report(tmp_path / "run").read_text())
+    assert f"held-out accuracy, with its 95 % interval {100 * last['valid_accuracy']:.1f} % (" in text
+    assert re.search(r"% \(\d+\.\d–\d+\.\d %\)", text)
+    old = {name: value for name, value in last.items() if name not in ("valid_images", "digest")}
+    (tmp_path / "run" / "metrics.jsonl").write_text(json.dumps(old) + "\n")
+    text = text_of(write_report(tmp_path / "run").read_text())
+    assert f"held-out accuracy {100 * last['valid_accuracy']:.1f} % " in text
+    assert "interval" not in text

@@ -7,6 +7,7 @@ from rich.console import Console
 from idarts.cli.progress import Progress
 from idarts.cli.views import TRAINING
 from idarts.data import Batches, load
+from idarts.pages.numbers import with_interval
 from idarts.spaces import network
 from idarts.training import TrainConfig, Training
 
@@ -28,7 +29,7 @@ def test_plain_lines():
     first, *_, end = text.splitlines()
     assert first.startswith("round     1/2  epoch   0.60  train loss")
     assert "held out" not in first
-    assert f"held out {100 * last.valid_accuracy:.1f} %" in " ".join(end.split())
+    assert f"held out {with_interval(last.valid_accuracy, 359)}" in " ".join(end.split())
     assert end.endswith("0 s left")
 
 

@@ -13,8 +13,9 @@ from idarts.cli.console import printable, say
 from idarts.cli.parser import Parser, add_option, one_of
 from idarts.cli.verbosity import quiet
 from idarts.data import load_typed
+from idarts.engine.loggers import LOGGERS
 from idarts.engine.run import Interrupted
-from idarts.errors import InputError, command
+from idarts.errors import InputError, command, require_known
 from idarts.fitting import Look, Plan, Status, fit, plan, to_data
 from idarts.fitting.look import named
 from idarts.fitting.plan import SPACE
@@ -23,7 +24,7 @@ from idarts.pages.numbers import duration
 from idarts.pages.template import require_jinja
 
 PAUSE = 5.0  # seconds between two plain lines
-OPTIONS = ("minutes", "space", "seed", "image", "random", "flip", "data_root")
+OPTIONS = ("minutes", "space", "seed", "image", "random", "flip", "data_root", "log")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -51,6 +52,10 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--cost.target", dest="cost_target", type=_positive("--cost.target"), help="how much; milliseconds for latency"
     )
+    loggers = f"{', '.join(LOGGERS)}, or your own package.module:name"
+    parser.add_argument(
+        "--log", type=_logger, default="none", help=f"where to log besides the run folders: {loggers} (default: none)"
+    )
     add_option(parser, "--data-root", dest="data_root", help="folder of a named source's files (default: IDARTS_DATA)")
 
 
@@ -62,7 +67,7 @@ def run(args: Namespace) -> None:
     options: dict[str, Any] = {name: getattr(args, name) for name in OPTIONS}
     options["cost"] = _cost(args)
     if args.plan:
-        del options["seed"]
+        del options["seed"], options["log"]
         _print_plan(*plan(args.data, **options), sys.stdout)
         return
     progress = Line()
@@ -140,8 +145,8 @@ def _resumed(out: Path, args: Namespace) -> dict[str, Any]:
     if not (out / record.FIT).is_file():
         return {}
     before = record.read(out)["settings"]
-    defaults = {"minutes": 20.0, "space": SPACE, "seed": 0}
-    kept = {name: before[name] for name in OPTIONS if getattr(args, name) == defaults.get(name)}
+    defaults = {"minutes": 20.0, "space": SPACE, "seed": 0, "log": "none"}
+    kept = {name: before[name] for name in OPTIONS if name in before and getattr(args, name) == defaults.get(name)}
     return kept if args.cost_kind or args.cost_target else {**kept, "cost": before["cost"]}
 
 
@@ -176,6 +181,13 @@ def _count(option: str) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def _logger(text: str) -> str:
+    if ":" in text:
+        return LOGGERS.load(text)
+    require_known("logger", text, LOGGERS)
+    return text
 
 
 def _truth(text: str) -> bool:

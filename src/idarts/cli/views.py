@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from idarts.arch import Architecture, space_of
+from idarts.pages.numbers import with_interval
 
 CELL_LINES = 4  # of the live view, at most
 
@@ -118,7 +119,7 @@ _KNOWN |= {"entropy", "margin", "norm", "implicit_share", "contraction", "step",
 
 
 def _training_line(latest: Round, _work: Work) -> str:
-    held = "" if latest.valid_accuracy is None else f"  held out {_percent(latest.valid_accuracy):>6}"
+    held = "" if latest.valid_accuracy is None else f"  held out {_held_out(latest):>6}"
     return f"epoch {latest.epoch:6.2f}  {_trained(latest)}{held}"
 
 
@@ -126,8 +127,12 @@ def _training_rows(latest: Round, work: Work, _width: int) -> Iterator[tuple[str
     yield "epoch", f"{latest.epoch:.2f} of {work.settings.epochs}"
     yield "train", _trained(latest)
     if latest.valid_accuracy is not None:
-        yield "held out", f"loss {latest.valid_loss:6.3f}  accuracy {_percent(latest.valid_accuracy)}"
+        yield "held out", f"loss {latest.valid_loss:6.3f}  accuracy {_held_out(latest)}"
     yield "rate", f"{latest.rate:.3g}" + (f"  drop-path {latest.drop_path:.3f}" if latest.drop_path else "")
+
+
+def _held_out(latest: Round) -> str:
+    return with_interval(latest.valid_accuracy, _value(latest, "valid_images"))
 
 
 def _trained(latest: Round) -> str:

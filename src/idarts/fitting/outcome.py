@@ -5,9 +5,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from idarts.arch import Architecture, as_text, space_of
+from idarts.arch import Architecture, as_text, parse, space_of
 from idarts.data import ImageData
+from idarts.engine import folder
 from idarts.engine.intervals import wilson
+from idarts.errors import InputError, command
+from idarts.files import read_json
 from idarts.fitting.finals import right_answers
 from idarts.fitting.judge import Verdict, verdict
 from idarts.fitting.record import FIXED, FOUND, RANDOM, FitResult
@@ -60,6 +63,20 @@ def to_data(result: FitResult) -> dict[str, Any]:
         "winner": result.winner,
         "exported": result.exported,
     }
+
+
+def read_result(path: Path) -> FitResult:
+    """The result of a finished fit, from its folder."""
+    if not (path / folder.RESULT).is_file():
+        raise InputError(
+            f"the fit in {path} has not finished, so it has no page yet; see how it goes with: {command('watch', path)}"
+        )
+    made = read_json(path / folder.RESULT)
+    try:
+        intervals = {name: (float(low), float(high)) for name, (low, high) in made["interval"].items()}
+        return FitResult(**{**made, "architecture": parse(made["architecture"]), "interval": intervals, "path": path})
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InputError(f"{path / folder.RESULT} is not the result of a fit; run the fit again") from None
 
 
 def result_sentence(result: FitResult, judged: Verdict, images: int, cells: int) -> str:

@@ -18,7 +18,7 @@ NAMES = {"found": "found network", "fixed": "fixed network"}
 
 
 def write_page(result: FitResult, record: Mapping[str, Any]) -> Path:
-    """Write the page of a fit, and the reports of its parts."""
+    """Write the page of a fit, and the reports of its parts, to which it links."""
     for part in [SEARCH, *(one["name"] for one in record["trainings"])]:
         write_report(result.path / part)
     target = result.path / folder.REPORT

@@ -16,6 +16,8 @@ import torch
 from idarts.arch import Architecture, Skeleton, as_text
 from idarts.data import ImageData, Images, absolute, load
 from idarts.engine import folder
+from idarts.engine.loggers import make_logger
+from idarts.engine.settings import adopt_parts
 from idarts.errors import InputError
 from idarts.files import write_whole
 from idarts.fitting import record
@@ -57,6 +59,7 @@ def fit(
     flip: bool | None = None,
     data_root: str | None = None,
     cost: Mapping[str, Any] | None = None,
+    log: Any = "none",
     resume: bool = False,
     overwrite: bool = False,
     on_plan: Callable[[Look, Plan], None] | None = None,
@@ -74,8 +77,9 @@ def fit(
         random: how many random cells to train; chosen from the time unless given.
         flip: whether to mirror images at random; unless given, colour images are mirrored.
         data_root: the folder of a named source's files.
-        cost: what the found network should cost, such as `{"kind": "latency", "target": 5}` (milliseconds for an image
-            on this machine); also `parameters` and `multiply_adds`. The width of the networks follows from it.
+        cost: what the network of the search should cost, such as `{"kind": "latency", "target": 5}` (milliseconds for
+            an image on this machine); also `parameters` and `multiply_adds`. It decides on the width of the networks.
+        log: where the search and the trainings log besides their folders, such as "wandb"; or your own logger.
         resume: continue the fit in the folder, with the minutes that are left.
         overwrite: replace the fit in the folder.
         on_plan: receives the look at the data and the plan, before the search.
@@ -91,7 +95,9 @@ def fit(
     path = Path(out) if out is not None else Path("runs", folder.folder_name("fit", name, seed))
     settings = {"space": space, "seed": seed, "minutes": minutes, "image": image, "random": random, "flip": flip}
     settings |= {"data": _name(source), "data_root": data_root, "cost": checked_cost(cost)}
+    settings |= adopt_parts(TrainConfig, {"log": log})
     require_fixed(space)
+    make_logger(settings["log"])  # if its package is missing, nothing is written
     with record.claim(path, resume, overwrite):
         work = Fit(path, source, settings, started, on_status or (lambda _: None))
         work.on_status(Status("prepare", 60 * minutes, "look at the data, measure this machine"))
@@ -212,6 +218,7 @@ class Fit:
             seed=self.settings["seed"],
             checkpoint_minutes=1.0,
             checkpoint_rounds=10_000,
+            log=self.settings["log"],
         )
         return start_training(architecture, self.data, settings, out, resume=folder.is_run(out))
 
@@ -269,7 +276,8 @@ class Fit:
 
     def _require_same_settings(self) -> None:
         before = self.record["settings"]
-        changed = sorted(name for name, value in self.settings.items() if before.get(name) != value)
+        given = {name: value for name, value in self.settings.items() if name != "log"}
+        changed = sorted(name for name, value in given.items() if before.get(name) != value)
         if changed:
             raise InputError(
                 f"{self.path} was started with {changed[0]} {before.get(changed[0])!r}; resume with the same settings"

@@ -71,6 +71,7 @@ def search_settings(plan: Plan, settings: Mapping[str, Any]) -> RunConfig:
             "selection.steps": plan.trial_steps,
             "selection.batches": 16,
             "checkpoint_minutes": 1.0,
+            "log": settings["log"],
         },
     )
 

@@ -82,6 +82,8 @@ def _means(facts: Facts, brief: bool) -> Section:
         f"The supernet's accuracy is that of its last rounds, on validation batches of {_data(facts)}; "
         "all others are the table's, on the data that the column names."
     ]
+    if any(len(group["seeds"]) == 1 for group in facts["groups"]):
+        notes.append("A group with one seed has no deviation: how sure its numbers are is not known.")
     if equal:
         notes.append(f"At equal cost: {_LABELS[equal['measure']]}. Evaluations are gradient evaluations.")
     if brief and len(facts["measures"]) > 1:

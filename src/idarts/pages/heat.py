@@ -10,21 +10,26 @@ from idarts.engine.entries import Floats
 from idarts.engine.folder import Run
 from idarts.pages.images import data_url, shaded
 from idarts.pages.labels import names, taking_part, title
+from idarts.pages.numbers import percent
 
-COLUMNS = 160  # of a picture at most
+COLUMNS = 120  # of a picture at most
+ROUNDS = 5  # of a table at most
 _SHADES = 24  # few, so that pictures stay small
 SPAN = 4  # full colour at so many times the equal share: the same on every page, so that a weak α looks weak
 _TINY = 1e-30  # in place of a weight that the softmax rounded to 0
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _UNKNOWN = (128, 128, 128, 150)
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a decision, with its weight at the end."""
+    """One option of a decision: its weight at the end, at some rounds for the table, and at all columns."""
 
     name: str
     share: str
     largest: bool
+    some: list[str]
+    packed: str
 
 
 @dataclass(frozen=True)
@@ -45,13 +50,14 @@ class Group:
     decisions: list[Decision]
 
 
+
 @dataclass(frozen=True)
 class Heat:
     """All groups on one scale: full colour at `SPAN` times the equal share, or at that part of it."""
 
     groups: list[Group]
-    first: int
-    last: int
+    rounds: list[int]  # of the columns
+    some: list[int]  # of the tables
     unknown: bool  # some weights are not numbers
 
 
@@ -73,7 +79,7 @@ def heat(run: Run) -> Heat | None:
         )
         for name, matrix in known[-1][1].items()
     }
-    numbers = known[0][0], known[-1][0]
+    numbers = [number for number, _ in known]
     groups: dict[str, list[Decision]] = {}
     for name, shares in weights.items():
         rows, columns = names(run.config, name, shape := known[-1][1][name].shape)
@@ -81,7 +87,8 @@ def heat(run: Run) -> Heat | None:
         groups.setdefault(title(run.config, name), []).extend(_decisions(labels, shares, numbers))
     return Heat(
         [Group(heading, decisions) for heading, decisions in groups.items()],
-        *numbers,
+        numbers,
+        [numbers[place] for place in _even(len(numbers), ROUNDS)],
         unknown=not all(np.isfinite(shares).all() for shares in weights.values()),
     )
 
@@ -109,17 +116,32 @@ def _away(weights: Floats) -> Floats:
     return ratio
 
 
-def _decisions(labels: tuple[list[str], list[str]], weights: Floats, numbers: tuple[int, int]) -> Iterator[Decision]:
+def _decisions(labels: tuple[list[str], list[str]], weights: Floats, numbers: list[int]) -> Iterator[Decision]:
     rows, columns = labels
     for position, row in enumerate(rows):
         last = weights[-1, position]
         options = [
-            Option(column, f"{100 * share:.1f} %" if np.isfinite(share) else "–", bool(share == last.max()))
-            for column, share in zip(columns, last, strict=True)
+            Option(column, percent(share[-1]), bool(share[-1] == last.max()), _some_of(share), _packed(share))
+            for column, share in zip(columns, weights[:, position].T, strict=True)
         ]
         ends = ", ".join(f"{option.name} {option.share}" for option in options)
-        alt = f"{row}, rounds {numbers[0]} to {numbers[1]}; at the end {ends}"
+        alt = f"{row}, rounds {numbers[0]} to {numbers[-1]}; at the end {ends}"
         yield Decision(row, options, _picture(weights[:, position]), alt)
+
+
+def _some_of(shares: Floats) -> list[str]:
+    """The weights in percent at the rounds of a table."""
+    return [percent(shares[place]).removesuffix(" %") for place in _even(len(shares), ROUNDS)]
+
+
+def _packed(shares: Floats) -> str:
+    """Weights in thousandths, two digits of base 36 for each: what a browser shows under the pointer.
+
+    >>> _packed(np.array([0.2, 1.0, np.nan]))
+    '5krs--'
+    """
+    thousandths = [round(1000 * share) if np.isfinite(share) else None for share in shares.tolist()]
+    return "".join("--" if one is None else _DIGITS[one // 36] + _DIGITS[one % 36] for one in thousandths)
 
 
 def _picture(weights: Floats) -> str:

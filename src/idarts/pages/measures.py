@@ -124,7 +124,7 @@ TRAINING = (
     ),
 )
 _LONGEST = 30  # letters of the data's name in a title
-_WITHOUT_CHART = {"number", "epoch", "seconds", "gradient_evaluations", "skipped"}
+_WITHOUT_CHART = {"number", "epoch", "seconds", "gradient_evaluations", "skipped", "valid_images"}
 
 
 def charts(run: Run, measures: Sequence[Measure]) -> list[Chart]:

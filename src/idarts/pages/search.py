@@ -13,7 +13,7 @@ from idarts.pages.about import About, Head, Trial, data_name, round_counts, test
 from idarts.pages.cell import Shown, small
 from idarts.pages.measures import SEARCH, charts
 from idarts.pages.notes import notes
-from idarts.pages.numbers import duration, number, percent
+from idarts.pages.numbers import duration, number, percent, with_interval
 
 _ROOM = 60_000  # letters for the drawings of trials: more would make a page large
 _RECENT = 10  # rounds: the accuracy of a single batch says little
@@ -68,7 +68,10 @@ def _tiles(run: Run) -> Iterator[tuple[str, str]]:
         if finite.size:
             over = "last round" if finite.size == 1 else f"mean of the last {finite.size} rounds"
             spread = f" (± {text(float(finite.std(ddof=1)))} from round to round)" if finite.size > 1 else ""
-            yield f"validation {name}{whose}, {over}", f"{text(float(finite.mean()))}{spread}"
+            mean = float(finite.mean())
+            alone = finite.size == 1 and name == "accuracy"
+            shown = with_interval(mean, as_float(run.config.get("batch"))) if alone else text(mean)
+            yield f"validation {name}{whose}, {over}", f"{shown}{spread}"
             break
     if np.isfinite(evaluations := total(run, "gradient_evaluations")):
         yield "gradient evaluations", f"{evaluations:,.0f}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-SCRIPTS = ("scale.js", "chart.js", "figure.js", "gallery.js")
+SCRIPTS = ("scale.js", "chart.js", "figure.js", "heat.js", "gallery.js")
 LIVE = "live.js"  # added to those on pages that `idarts watch` serves
 _POLICY = "default-src 'none'; script-src '{}'; style-src 'unsafe-inline'; img-src data:"
 

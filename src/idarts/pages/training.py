@@ -10,7 +10,7 @@ from idarts.engine.folder import Run
 from idarts.pages.about import About, Head, data_name, tested_accuracy
 from idarts.pages.measures import TRAINING, Measure, charts
 from idarts.pages.notes import about_progress
-from idarts.pages.numbers import MISSING, duration, percent
+from idarts.pages.numbers import MISSING, duration, with_interval
 
 
 def about(run: Run) -> About:
@@ -65,7 +65,8 @@ def _tiles(run: Run) -> Iterator[tuple[str, str]]:
     if (test := tested_accuracy(run)) is not None:
         yield "test accuracy, with its 95 % interval", test
     elif run.last("valid_accuracy") is not None:
-        yield "held-out accuracy", percent(as_float(run.last("valid_accuracy")))
+        held = with_interval(as_float(run.last("valid_accuracy")), as_float(run.last("valid_images")))
+        yield f"held-out accuracy{', with its 95 % interval' if '(' in held else ''}", held
     if "parameters" in result:
         yield "parameters", f"{result['parameters']:,}"
 

@@ -38,6 +38,7 @@ class Round:
     skipped: int = 0  # steps without a gradient, because a number was not finite
     valid_loss: float | None = None
     valid_accuracy: float | None = None
+    valid_images: int | None = None  # that both were measured on
 
 
 class Training:
@@ -126,12 +127,12 @@ class Training:
         self.number += 1
         self._synchronise()
         loss, accuracy, skipped = self._summary(torch.stack(seen))
-        valid_loss, valid_accuracy = None, None
+        held: tuple[float, float, int] | tuple[()] = ()
         epoch, rest = divmod(self.step, self.per_epoch)
         due = not rest and (epoch % settings.evaluate_epochs == 0 or epoch == settings.epochs)
         if due and self.held is not None:
-            valid_loss, valid_accuracy = loss_and_accuracy(self.result, self.held)
-        return Round(self.number, self.epoch, loss, accuracy, *now, skipped, valid_loss, valid_accuracy)
+            held = (*loss_and_accuracy(self.result, self.held), len(self.held.part))
+        return Round(self.number, self.epoch, loss, accuracy, *now, skipped, *held)
 
     def _step(self) -> Tensor:
         """One step of SGD. Returns loss and accuracy, NaN if the step was skipped; nothing waits for the device."""

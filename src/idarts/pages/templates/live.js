@@ -14,7 +14,8 @@ async function ask(address) {
 
 function inUse(part) {
   const selection = document.getSelection();
-  return part.contains(document.activeElement) || (!selection.isCollapsed && selection.containsNode(part, true));
+  if (part.contains(document.activeElement) || part.querySelector("details[open], .plot:hover")) return true;
+  return !selection.isCollapsed && selection.containsNode(part, true);
 }
 
 function takeTexts(texts) {
@@ -22,7 +23,10 @@ function takeTexts(texts) {
   held.forEach((html, name) => {
     const part = named("part", name);
     if (part && inUse(part)) return;
-    if (part) part.innerHTML = html; // as escaped as the page itself, and the policy lets no script in
+    if (part) {
+      part.innerHTML = html; // as escaped as the page itself, and the policy lets no script in
+      startHeatMaps(part);
+    }
     held.delete(name);
   });
 }
@@ -54,6 +58,7 @@ async function rebuild() {
   document.title = made.title;
   held.clear();
   startCharts(document);
+  startHeatMaps(document);
   if (focus.isConnected) focus.focus({ preventScroll: true });
   return made.body.dataset.shape;
 }

@@ -48,7 +48,7 @@ def card(key: str, name: str, follower: Follower) -> Card:
     chart = replace(drawn[-1], name=f"{key}/{drawn[-1].name}", reading="") if drawn else None
     facts = [
         head.tiles[0],
-        *(tile for tile in head.tiles if tile[0].startswith("test")),
+        *(tile for tile in head.tiles if tile[0].startswith(("test", "held-out"))),
         ("time", duration(total(run, "seconds"))),
     ]
     return Card(key, name, state(follower, head.state), mark, subtitle, facts, problem(follower), chart)
