@@ -155,7 +155,7 @@ class Curve:
 def engine(problem: Problem, method: Method, rate: float, seed: int) -> Bilevel:
     w, a = (tuple(t.clone().requires_grad_() for t in tensors) for tensors in (problem.w, problem.a))
     losses = problem.batches(False, seed), problem.batches(True, seed)
-    one_loop = method.needs_inner  # first order has no inner gradient: it takes a weight step of its own
+    one_loop = method.needs_inner  # first order has no inner gradient: it takes a separate weight step
     return Bilevel(*losses, method, torch.optim.SGD(w, lr=0.3), torch.optim.Adam(a, lr=rate), one_loop=one_loop)
 
 

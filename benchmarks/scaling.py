@@ -40,7 +40,7 @@ IMAGES = (8, 32)
 Batch = tuple[Tensor, Tensor]
 
 
-def begun(mode: str = "synchronised", rounds: int = 10, image: int = 8, **more: Any) -> Search:
+def prepared(mode: str = "synchronised", rounds: int = 10, image: int = 8, **more: Any) -> Search:
     """A small supernet on the digits, enlarged, a piece of every batch for each rank."""
     torch.manual_seed(0)
     found = space("nas-bench-201")
@@ -56,7 +56,7 @@ def begun(mode: str = "synchronised", rounds: int = 10, image: int = 8, **more: 
 
 def rounds_of_both(image: int) -> dict[str, dict[str, float]]:
     """The time of the fastest round, and what a round sends; none of them measures an eigenvalue."""
-    searches = {mode: begun(mode, 2 + ROUNDS, image) for mode in MODES}
+    searches = {mode: prepared(mode, 2 + ROUNDS, image) for mode in MODES}
     runs = {mode: partial(next, search.rounds()) for mode, search in searches.items()}
     for run in runs.values():  # a first round does
         run()
@@ -153,8 +153,8 @@ def model() -> list[dict[str, Any]]:
         for machine in MACHINES:
             times = {mode: communication(machine, mode, weights) for mode in MODES}
             rows.append({"space": name, "weights": weights, "machine": machine.name, **times, "computing": computing})
-            told = "  ".join(f"{mode} {1e3 * t:7.2f} ms ({t / (t + computing):5.1%})" for mode, t in times.items())
-            print(f"{name:14} {weights / 1e6:5.2f} M weights  {machine.name:36} {told}")
+            shown = "  ".join(f"{mode} {1e3 * t:7.2f} ms ({t / (t + computing):5.1%})" for mode, t in times.items())
+            print(f"{name:14} {weights / 1e6:5.2f} M weights  {machine.name:36} {shown}")
     print(f"beside {1e3 * computing:.0f} ms of computing a round, {1e3 * GRADIENT:.0f} ms a gradient evaluation")
     return rows
 
@@ -189,7 +189,7 @@ def ours(net: Supernet, inner: Batch, outer: Batch, step: float, first: torch.dt
 
 def precision() -> dict[str, Any]:
     """Errors of one hypergradient against float64, and how far short searches end from that in float32."""
-    work = begun()
+    work = prepared()
     start = work.a[0].detach().clone()
     rounds = list(work.rounds())
     net, step = work.net, 0.5 * (rounds[-1].measures["step"] or 0.1)
@@ -212,7 +212,7 @@ def precision() -> dict[str, Any]:
         print(f"{name:44} relative error {error:8.1e}  cosine {cosine:.6f}")
     moved = (work.a[0] - start).detach()
     for name, more in (("bfloat16", {}), ("float16", {}), ("float32, from weights changed by 0.1 %", {"noise": 1e-3})):
-        other = begun(precision=name.partition(",")[0])
+        other = prepared(precision=name.partition(",")[0])
         for parameter in other.w:
             parameter.data.mul_(1 + more.get("noise", 0.0) * torch.randn_like(parameter))
         list(other.rounds())

@@ -3,7 +3,7 @@
 Run `python benchmarks/search.py`. All run in one process, in interleaved rounds, the fastest round of each counts.
 
 The published way, written out below: a supernet edge by edge, `loss.backward()`, every Hessian-vector product from a
-gradient graph of its own, the mixed product by central differences of ∇_α L_train at w ± εv, images augmented one by
+gradient graph from scratch, the mixed product by central differences of ∇_α L_train at w ± εv, images augmented one by
 one in a `DataLoader`, and `next(iter(loader))` for a validation batch. A second row takes the Hessian-vector products
 by differences too. Up to the error of these differences all estimate the same hypergradient with the same γ, T and K;
 that is checked first, at the same weights and batches. With the Gauss–Newton curvature ours estimates another one;

@@ -1,6 +1,6 @@
 """A long search on digits: does its memory, or its number of open files, grow?
 
-Run `python benchmarks/soak.py`. A tiny supernet goes through several thousand weight steps in a run folder of its own,
+Run `python benchmarks/soak.py`. A tiny supernet goes through several thousand weight steps in a separate run folder,
 with its log, its event files and its checkpoints. After a warm-up, in which allocators and caches find their size,
 resident memory must stay within 2 per cent, and the number of open files must stay what it is.
 """

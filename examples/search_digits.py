@@ -1,4 +1,4 @@
-"""The main job, from data to a trained network: search on the digits, train what was found, compare, report.
+"""The main job, from data to a trained network: search on the digits, train the network, compare, report.
 
     python examples/search_digits.py [FOLDER]
 

@@ -2,7 +2,7 @@
 A new estimator, relaxation and space, one file each
 ====================================================
 
-A part of your own is one Python file outside the package. You pass the object from
+Your own part is one Python file outside the package. You pass the object from
 Python, or type ``package.module:name`` on the command line: ``idarts search
 --relaxation sharp_relaxation:sharp``. The files on this page are those that the
 package's own tests use.

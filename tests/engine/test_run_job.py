@@ -223,7 +223,7 @@ def test_minutes_between_checkpoints_count_in_a_warm_up(tmp_path):
 
 def test_other_data_is_refused_unless_accepted(tmp_path):
     run(tmp_path / "run", data="sha256:a")
-    with pytest.raises(InputError, match=r"the data is not the same .* insist with --accept-changed-data"):
+    with pytest.raises(InputError, match=r"the data is not the same .* accept the change with --accept-changed-data"):
         run(tmp_path / "run", data="sha256:b", resume=True)
     with pytest.warns(UserWarning, match="the data has changed since the run was started"):
         run(tmp_path / "run", data="sha256:b", resume=True, accept_changed_data=True)
@@ -236,7 +236,7 @@ def test_another_number_of_threads_is_said(tmp_path):
     threads = torch.get_num_threads()
     torch.set_num_threads(threads + 1)
     try:
-        with pytest.warns(UserWarning, match=f"the run had threads {threads}, now {threads + 1}: .* not the same bits"):
+        with pytest.warns(UserWarning, match=f"had threads {threads}, now {threads + 1}: .* not equal bit for bit"):
             run(tmp_path / "run", resume=True)
     finally:
         torch.set_num_threads(threads)

@@ -272,7 +272,7 @@ def test_a_full_disk_is_one_line_that_says_what_to_do(tmp_path, capsys, monkeypa
     assert main(["search", *SMALL, "--out", str(out)]) == 1
     shown = capsys.readouterr().err.splitlines()[-1]
     assert "No space left on device" in shown
-    assert "make room or correct that, then continue with --resume" in shown
+    assert "free some space or remove the cause, then continue with --resume" in shown
     assert list((out / "checkpoints").iterdir()) == []
 
 

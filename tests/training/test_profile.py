@@ -118,7 +118,7 @@ def test_mistakes_are_one_line(idarts, tiny, own, tmp_path):
         (("DARTS_V2", "--skeleton", "mnist"), "unknown skeleton 'mnist'"),
         (("DARTS_V2", "--depth", 1, "--batches", 0), "--batches is 0, expected at least 1"),
         (("DARTS_V2", "--device", "warp"), "device is 'warp'"),
-        ((tmp_path / "model", "--skeleton", "cifar"), "leave out --skeleton"),
+        ((tmp_path / "model", "--skeleton", "cifar"), "remove --skeleton"),
         ((tmp_path / "own",), "user's own module"),
         ((tmp_path / "nowhere",), "is not an architecture"),
     ):

@@ -59,7 +59,7 @@ def lazy(reference: str) -> Callable[..., Any]:
 
 
 def _not_mine(_form: Any) -> None:
-    """The `parse` of a space that has no form of its own: its architectures are written as JSON."""
+    """The `parse` of a space without its own text form: its architectures are written as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -17,7 +17,7 @@ from idarts.experiments.runner import RETRIES
 
 ENGINES = ("here", "local", "ray", "slurm")
 OPTIONS = ("engine", "address", "jobs", "threads", "gpus", "slurm", "retries")
-_MANY = 256  # jobs at a time: Ray and Slurm have queues of their own
+_MANY = 256  # jobs at a time: Ray and Slurm have their own queues
 _DEFAULTS = {"gpus": 0, "retries": RETRIES}
 
 

@@ -72,7 +72,7 @@ def _described(args: Namespace) -> tuple[Any, Skeleton, int, tuple[int, int]]:
         if card.macro is None:
             raise InputError(f"{path} holds a user's own module; measure it from Python with idarts.training.profile")
         if args.skeleton is not None:
-            raise InputError(f"{path} has its own skeleton; leave out --skeleton")
+            raise InputError(f"{path} has its own skeleton; remove --skeleton")
         image = card.image if args.image is None else (args.image, args.image)
         in_channels = card.in_channels if args.in_channels is None else args.in_channels
         return card.architecture, resolve(card.architecture, card.macro, **sizes(args)), in_channels, image

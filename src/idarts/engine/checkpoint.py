@@ -47,7 +47,7 @@ def save(folder: Path, number: int, state: dict[str, Any], kind: str = "search")
 
 
 def _write(content: dict[str, Any], file: IO[bytes]) -> None:
-    """`torch.save`, which hides the error of a full disk behind one of its own: `enforce fail at inline_container`."""
+    """`torch.save`, which hides the error of a full disk behind its own: `enforce fail at inline_container`."""
     problems: list[OSError] = []
     checksum = hashlib.sha256()
 

@@ -30,7 +30,7 @@ def device_named(name: str) -> torch.device:
 
 
 def _of_rank(device: torch.device) -> torch.device:
-    """Each rank of one machine has a device of its own."""
+    """Each rank of one machine has its own device."""
     if world() == 1 or device.type == "cpu" or ":" in str(device):
         return device
     return torch.device(device.type, local_rank() % torch.accelerator.device_count())

@@ -38,17 +38,17 @@ def changes(before: Mapping[str, Any] | None, now: Mapping[str, Any], accept_cha
     """What has changed since a run was started, and may change its bits. Other data is refused, unless accepted.
 
     >>> changes({"threads": 1, "data": "a"}, {"threads": 2, "data": "a"}, False)
-    ['the run had threads 1, now 2: the results will be close, but not the same bits']
+    ['the run had threads 1, now 2: the results will be close, but not equal bit for bit']
     """
     before = before or {}
     known = before.get("data") is not None and now["data"] is not None
     if known and before["data"] != now["data"] and not accept_changed_data:
         raise InputError(
-            "the data is not the same as when the run was started; restore it, or insist with --accept-changed-data "
-            "(accept_changed_data=True in Python)"
+            "the data is not the same as when the run was started; restore it, or accept the change with "
+            "--accept-changed-data (accept_changed_data=True in Python)"
         )
     different = [name for name in _BITS if before.get(name, now.get(name)) != now.get(name)]
-    near = "the results will be close, but not the same bits"
+    near = "the results will be close, but not equal bit for bit"
     notes = [f"the run had {name} {before[name]}, now {now[name]}: {near}" for name in different]
     if known and before["data"] != now["data"]:
         notes.append("the data has changed since the run was started, and you accepted that")

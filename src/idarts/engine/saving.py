@@ -123,7 +123,7 @@ def naming_checkpoint(kind: str, path: Path) -> Iterator[None]:
         raise NotFiniteError(f"{error}; {_newest(kind, path, 'good')[0]}, in {path}") from error
     except WriteError as error:
         newest, again = _newest(kind, path, "whole")
-        raise IdartsError(f"{error}; {newest}: make room or correct that, then {again}") from error
+        raise IdartsError(f"{error}; {newest}: free some space or remove the cause, then {again}") from error
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, IdartsError) or not (isinstance(error, MemoryError) or _MEMORY.search(str(error))):
             raise

@@ -98,7 +98,7 @@ class Outcome(NamedTuple):
 
 
 def work(task: Task) -> Outcome:
-    """Run a task in a process of its own: everything that it prints goes to the task's log."""
+    """Run a task in a separate process: everything that it prints goes to the task's log."""
     torch.set_num_threads(task["threads"])
     with open_safely(Path(task["log"]), "a") as log, redirect_stdout(log), redirect_stderr(log):
         try:

@@ -39,7 +39,7 @@ grid:                                # every combination is searched
   images: {small: {image: 8}, large: {image: 16, batch: 32}}  # or named sets of settings
 """
 KEYS = ("preset", "methods", "spaces", "seeds", "settings", "grid", "out", "slurm")
-_OWN_KEYS = {"method": "methods", "space": "spaces", "seed": "seeds"}  # settings that have a key of their own
+_OWN_KEYS = {"method": "methods", "space": "spaces", "seed": "seeds"}  # settings that have their own key
 MOST_JOBS = 10_000  # a few words too many in a file multiply
 _TOLD = 1000  # jobs between two lines about the planning, which takes about a millisecond for each
 _DEEPEST = 7  # the file, `grid`, an axis, a named set, a group, a list

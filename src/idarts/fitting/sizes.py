@@ -21,7 +21,7 @@ Measure = Callable[[Architecture, Skeleton, int], float]  # of a network with so
 
 
 def own_depth(name: str) -> int | None:
-    """The usual depth of a space whose architectures have a depth of their own; None where the skeleton has it.
+    """The usual depth of a space whose architectures decide on their depth; None where the skeleton does.
 
     >>> own_depth("nas-bench-201") is None
     True

@@ -100,7 +100,7 @@ class Bilevel:
     def _step_along(self, gradient: Tensor | None, method: Method) -> None:
         if gradient is None:
             name = type(method).__name__
-            raise InputError(f"Bilevel: {name} computes no inner gradient, so one_loop is not possible; leave it out")
+            raise InputError(f"Bilevel: {name} computes no inner gradient, so one_loop is not possible; remove it")
         for tensor, grad in zip(self.w, Layout.of(self.w).unflatten(gradient), strict=True):
             tensor.grad = grad.clone()
         self.w_optimizer.step()

@@ -93,8 +93,8 @@ class SGDRule(OptimizerRule):
     def step(self, layout: Layout, w: Tensor, g: Tensor, memory: Memory, number: int) -> tuple[Tensor, Memory]:
         momentum, dampening = self.option(layout, "momentum"), [float(each["dampening"]) for each in self.options]
         if not number:  # the first step of all is not dampened
-            begun = ["momentum_buffer" in state for state in self.states]
-            dampening = [value if old else 0.0 for value, old in zip(dampening, begun, strict=True)]
+            started = ["momentum_buffer" in state for state in self.states]
+            dampening = [value if old else 0.0 for value, old in zip(dampening, started, strict=True)]
         g = g + self.option(layout, "weight_decay") * w
         buffer = momentum * memory[0] + (1 - self._diagonal(layout, dampening, "dampening")) * g
         direction = g + momentum * buffer if self.flag("nesterov") else buffer

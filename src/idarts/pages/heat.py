@@ -50,7 +50,6 @@ class Group:
     decisions: list[Decision]
 
 
-
 @dataclass(frozen=True)
 class Heat:
     """All groups on one scale: full colour at `SPAN` times the equal share, or at that part of it."""

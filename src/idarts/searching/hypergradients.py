@@ -29,7 +29,7 @@ def build(settings: "Hypergradient", rate: float) -> Method:
             "finite differences have no Gauss–Newton form; use --hypergradient.curvature hessian, or exact products"
         )
     if not settings.damping:
-        options.pop("damping", None)  # an estimator that needs damping has a default of its own
+        options.pop("damping", None)  # an estimator that needs damping has its own default
     if "step" in known:
         by_rate = settings.step == "rate" or (settings.step == "auto" and known["step"] != "auto")
         options["step"] = rate if by_rate else settings.step

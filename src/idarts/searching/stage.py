@@ -44,7 +44,7 @@ def require_stages(stages: Sequence[Stage]) -> None:
         shares = ", ".join(f"{stage.share:g}" for stage in stages) or "none"
         raise InputError(f"the shares of the stages are {shares}; expected positive numbers that sum to 1")
     if stages[0].keep is not None:
-        raise InputError("the first stage keeps all options, because α is not trained yet; leave out its `keep`")
+        raise InputError("the first stage keeps all options, because α is not trained yet; remove its `keep`")
 
 
 def ends(stages: Sequence[Stage]) -> list[float]:

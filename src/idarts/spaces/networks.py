@@ -51,7 +51,7 @@ def network(
 def resolve(architecture: Architecture, skeleton: str | Skeleton | None, **changes: int | None) -> Skeleton:
     """A skeleton, or the published one of that name for the architecture's space, with changes.
 
-    Where an architecture has a depth of its own, the skeleton gets it.
+    If an architecture decides on its depth, the skeleton gets that depth.
 
     >>> resolve(parse("DARTS_V2"), "imagenet", classes=100).classes
     100

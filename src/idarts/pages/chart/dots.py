@@ -36,7 +36,7 @@ class Dots:
 
     @property
     def table(self) -> tuple[list[str], list[list[str]], int]:
-        """Every value, in a row of its own."""
+        """Every value, one in each row."""
         rows = [[group, name, f"{value:.2f}"] for group, values in self.groups.items() for name, value in values]
         return ["", "seed", self.axis], rows, len(rows)
 

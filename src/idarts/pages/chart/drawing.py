@@ -177,7 +177,7 @@ def _marks(place: Frame, curve: Curve, colour: str) -> Iterator[str]:
 
 
 def plain(curve: Curve, start: int = 0) -> dict[str, object]:
-    """A curve as JSON has it, from a point on, with null for gaps and without what is not there.
+    """A curve as JSON has it, from a point on, with null for gaps; lists that it does not have are left out.
 
     >>> plain(Curve("loss", np.arange(3.0), np.array([2.0, np.nan, 1.0])), start=1)
     {'name': 'loss', 'x': [1, 2], 'y': [None, 1]}

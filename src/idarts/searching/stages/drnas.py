@@ -3,7 +3,7 @@
 There are two halves. When the second begins, the options with the smallest α leave (7 → 4 in DARTS' space, 5 → 3 in
 NAS-Bench-201's: half stay, rounded up), α is kept, and a larger part of the channels is searched: K = 4 → 2 here, 6 → 4
 in the paper's 36 channels. w starts afresh. The published code widens w by copying channels chosen at random; that does
-not keep the function, and its cosine goes on over both halves, while ours falls once in each.
+not keep the function, and its cosine continues over both halves, while ours falls once in each.
 """
 
 from typing import TYPE_CHECKING

@@ -59,7 +59,7 @@ def ascend(x: Tensor, noise: Tensor, values: Tensor, rate: float, deviation: flo
 class NoveltySearch(Relaxing):
     """Weights train on paths that novelty search proposes; α stays as it is.
 
-    Every group of decisions (each kind of cell) has an archive of its own.
+    Every group of decisions (each kind of cell) has its own archive.
     """
 
     def __init__(self, search: "Search") -> None:
