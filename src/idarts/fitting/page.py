@@ -9,7 +9,7 @@ from idarts.engine import folder
 from idarts.files import write_whole
 from idarts.fitting.record import SEARCH, FitResult
 from idarts.pages.cell import shown
-from idarts.pages.numbers import duration, percent
+from idarts.pages.numbers import duration, percent, with_interval
 from idarts.pages.report import write_report
 from idarts.pages.template import render
 
@@ -39,7 +39,6 @@ def page(result: FitResult, record: Mapping[str, Any]) -> str:
         networks=list(_networks(record)),
         cell=shown(result.architecture),
         times=list(_times(record)),
-        notes=list(plan["notes"]),
         commands=list(_commands(result.path)),
         plan=[(name.replace("_", " "), str(value)) for name, value in plan.items() if name not in ("seconds", "notes")],
         look=[(name, str(value)) for name, value in look.items()],
@@ -47,9 +46,8 @@ def page(result: FitResult, record: Mapping[str, Any]) -> str:
 
 
 def _tiles(result: FitResult, record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "accuracy of the exported network", percent(result.accuracy[result.exported])
-    low, high = result.interval[result.exported]
-    yield "95 % interval", f"{percent(low)} to {percent(high)}"
+    accuracy = with_interval(result.accuracy[result.exported], record["test_images"])
+    yield "test accuracy of the exported network, with its 95 % interval", accuracy
     if cost := record.get("cost"):
         yield (
             f"{cost['kind'].replace('_', '-')} of the found network",

@@ -60,7 +60,7 @@ def _name(run: Run) -> str:
 def _tiles(run: Run) -> Iterator[tuple[str, str]]:
     result = run.result or {}
     done, planned = as_float(run.last("epoch")), run.config.get("epochs")
-    epochs = f"{done:g}" if done >= 0 else MISSING
+    epochs = f"{round(done, 2):g}" if done >= 0 else MISSING
     yield "epochs", f"{epochs} of {planned:,}" if isinstance(planned, int) else epochs
     if (test := tested_accuracy(run)) is not None:
         yield "test accuracy, with its 95 % interval", test
