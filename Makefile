@@ -51,7 +51,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
 	touch $@
 
-# Peers live in an environment of their own: their requirements must not touch ours.
+# Peers live in a separate environment: their requirements must not touch ours.
 $(BENCH)/.installed: pyproject.toml constraints.txt benchmarks/install_peers.sh
 	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .

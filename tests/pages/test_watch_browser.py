@@ -85,6 +85,18 @@ def test_a_zoom_a_focus_and_a_selected_text_stay(browser, live):
     assert browser.problems() == []
 
 
+def test_a_heat_map_waits_while_it_is_read_and_then_shows_the_new_rounds(browser, live):
+    run, lines, _ = live
+    browser.run("plot = document.querySelector('.heat .plot'); plot.focus()")
+    append(run, lines[40:45])
+    shows(browser, LAST, lambda last: last == 45)
+    assert browser.run("plot.isConnected && plot.getAttribute('aria-valuemax')") == "40"
+    browser.run("plot.blur()")
+    append(run, lines[45:46])
+    shows(browser, "document.querySelector('.heat .plot').getAttribute('aria-valuemax')", lambda last: last == "46")
+    assert browser.problems() == []
+
+
 def test_a_server_that_has_ended_is_named(browser, live):
     _, _, watch = live
     watch.stop()
