@@ -199,6 +199,17 @@ def test_names_are_never_code(browser, tmp_path):
         assert browser.requests() == []
 
 
+def test_evil_names_of_options_stay_text_in_heat_maps(browser, tmp_path):
+    settings = config("choice", choices={"block1": [EVIL, "wide", "none"], "block2": ["relu", "gelu"]})
+    browser.open(write_report(write_run(tmp_path / "run", "choice", settings=settings)))
+    browser.run("plot = document.querySelector('.heat .plot'); plot.focus()")
+    assert "{{ 7 * 7 }}{% raw %}${evil = 1}<img src=x" in browser.run("plot.querySelector('.readout').textContent")
+    assert "${evil = 1}<img src=x" in browser.run("plot.getAttribute('aria-valuetext')")
+    assert browser.run("typeof evil") == "undefined"
+    assert browser.run("document.querySelectorAll('[onerror]').length") == 0
+    assert browser.problems() == []
+
+
 def test_a_script_that_is_not_ours_does_not_run(browser, run):
     page = write_report(run)
     text = page.read_text().replace("</main>", "</main><script>evil = 1</script><img src=x onerror='evil = 1'>")
