@@ -228,7 +228,7 @@ def test_values_that_cannot_be_are_refused_when_settings_are_made(group, name, v
     ("group", "name", "value", "nearest"),
     [("weights", "relaxation", "sofmax", "softmax"), ("selection", "rule", "best", "best-of")],
 )
-def test_a_part_that_is_not_there_is_named_with_its_setting(group, name, value, nearest):
+def test_a_missing_part_is_named_with_its_setting(group, name, value, nearest):
     with pytest.raises(InputError, match=rf"^{group}\.{name}: unknown \w+ '{value}'; did you mean {nearest}\?$"):
         change(RunConfig(), {group: {name: value}})
 

@@ -174,7 +174,7 @@ def test_the_batched_transforms_equal_those_of_single_images(height, width, chan
     assert torch.equal(rendered, one_by_one(pixels, augment, draws))
 
 
-def test_every_image_has_a_crop_of_its_own_and_all_crops_occur():
+def test_every_image_has_its_own_crop_and_all_crops_occur():
     draws = draw(CIFAR, 5000, 32, 32, torch.Generator().manual_seed(0))
     places = {tuple(place) for place in draws["crop"].T.tolist()}
     assert places == {(row, column) for row in range(9) for column in range(9)}

@@ -158,7 +158,7 @@ def test_folder(tmp_path, ending):
     assert (means - wanted).abs().max() < (1e-6 if ending in ("png", "bmp") else 8)
 
 
-def test_folder_with_parts_of_its_own(tmp_path):
+def test_a_folder_with_its_own_parts(tmp_path):
     for part, count in (("train", 5), ("val", 2), ("test", 3)):
         files.image_folder(tmp_path / part, per_class=count)
     data = load(f"folder:{tmp_path}")

@@ -166,7 +166,7 @@ def test_damaged_checkpoints(tmp_path):
     assert checkpoint.latest(tmp_path / "run" / "checkpoints", "count")[0] == 6
 
 
-def test_a_restarted_job_resumes_without_being_told_to(tmp_path, monkeypatch):
+def test_a_restarted_job_resumes_without_an_option(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     run(tmp_path / "run")  # nothing to resume yet
     numbered = []

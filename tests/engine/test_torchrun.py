@@ -66,7 +66,7 @@ def test_a_job_leaves_one_run(whole):
     assert json.loads((out / "result.json").read_text())["config"]["distributed"] == "synchronised"
 
 
-def test_a_killed_rank_ends_the_others_and_torchrun_goes_on_to_the_bit(whole, tmp_path):
+def test_a_killed_rank_ends_the_others_and_torchrun_resumes_bit_for_bit(whole, tmp_path):
     out = tmp_path / "run"
     job = started(command(out, "--max-restarts", "1"))
     until_rounds(job, out, 3)
@@ -84,7 +84,7 @@ def test_a_killed_rank_ends_the_others_and_torchrun_goes_on_to_the_bit(whole, tm
     assert not [path for path in out.rglob("*") if path.name.startswith(".") and path.name != ".lock"]
 
 
-def test_asked_to_stop_all_ranks_end_at_one_round_and_one_process_goes_on(whole, tmp_path):
+def test_asked_to_stop_all_ranks_end_at_one_round_and_one_process_continues(whole, tmp_path):
     out = tmp_path / "run"
     job = started(command(out))
     until_rounds(job, out, 3)
@@ -151,7 +151,7 @@ def test_a_training_on_two_ranks(tmp_path):
 
 
 @pytest.mark.parametrize("first", ["nope", "nas-bench-201"])
-def test_a_mistake_is_told_once_whether_all_ranks_made_it_or_only_the_last(tmp_path, first):
+def test_a_mistake_is_reported_once_whether_all_ranks_made_it_or_only_the_last(tmp_path, first):
     choose = f"--space $([ $RANK = 0 ] && echo {first} || echo nope)"
     task = f"exec {sys.executable} -m idarts search --data digits --out {tmp_path / 'run'} {choose}"
     job = started([*LAUNCH, "--no-python", "bash", "-c", task])

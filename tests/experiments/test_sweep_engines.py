@@ -148,7 +148,7 @@ def test_a_server_of_processes_that_dies_is_started_again():
         assert first not in answers
 
 
-def test_an_engine_that_is_not_installed_is_told_with_the_command(tmp_path, monkeypatch):
+def test_an_engine_that_is_not_installed_is_named_with_its_command(tmp_path, monkeypatch):
     for name, engine in (("ray", on_ray("local")), ("submitit", on_slurm(tmp_path))):
         monkeypatch.setitem(__import__("sys").modules, name, None)
         with pytest.raises(InputError, match=r"pip install 'idarts\["), engine:

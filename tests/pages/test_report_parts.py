@@ -22,7 +22,7 @@ def test_decisions_and_options_are_in_the_order_of_the_supernets():
 @pytest.mark.parametrize(
     "name", ["nas-bench-201", "darts", "nas-bench-1shot1-s1", "nas-bench-1shot1-s2", "nas-bench-1shot1-s3"]
 )
-def test_every_alpha_of_a_space_has_names_of_its_own(name):
+def test_every_alpha_of_a_space_has_its_own_names(name):
     found = space(name)
     net = found.supernet(found.skeleton.changed(depth=3 if name == "darts" else 1, channels=8))
     for group, alpha in net.alpha.items():

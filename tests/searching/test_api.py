@@ -217,7 +217,7 @@ def test_two_parts_have_one_scale_and_all_of_their_classes(tmp_path):
     assert seen[-1](torch.zeros(2, 1, 8, 8)).shape == (2, 7)
 
 
-def test_a_device_that_is_not_there_is_refused(tmp_path):
+def test_a_device_that_the_machine_lacks_is_refused(tmp_path):
     images = load("digits").train.images[:64], load("digits").train.labels[:64]
     with pytest.raises(InputError, match="cuda:7"):
         idarts.search("nas-bench-201", images, device="cuda:7", out=tmp_path / "run", rounds=1, channels=4, depth=1)

@@ -26,7 +26,7 @@ class Made:
         return self.query(architecture)[dataset][split]
 
 
-def test_no_method_reads_the_table_unless_it_is_told_to():
+def test_no_method_reads_the_table_unless_its_settings_say_so():
     assert list(EVALUATORS) == ["shared-weights", "table", "trials"]
     assert {config(name).evaluator.kind for name in METHODS} == {"trials"}
 

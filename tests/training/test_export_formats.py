@@ -94,7 +94,7 @@ def test_bad_requests(tmp_path, folder, tiny):
         export(tiny("darts")[0], tmp_path / "out")
 
 
-def test_a_model_that_cannot_be_traced_is_told_in_one_line(tmp_path, own):
+def test_a_model_that_cannot_be_traced_gets_one_line(tmp_path, own):
     class Odd(torch.nn.Module):
         def __init__(self):
             super().__init__()
