@@ -1,6 +1,5 @@
 """`idarts.fit`: look, plan, search, train, compare, export, in one time and one folder."""
 
-import hashlib
 import json
 import time
 import warnings
@@ -14,7 +13,7 @@ from typing import Any
 import torch
 
 from idarts.arch import Architecture, Skeleton, as_text
-from idarts.data import ImageData, Images, absolute, load
+from idarts.data import ImageData, absolute, load
 from idarts.engine import folder
 from idarts.engine.loggers import make_logger
 from idarts.engine.settings import adopt_parts
@@ -22,7 +21,7 @@ from idarts.errors import InputError
 from idarts.files import write_whole
 from idarts.fitting import record
 from idarts.fitting.finals import Clock, train_together
-from idarts.fitting.look import Look, hashes, named, without_test_images
+from idarts.fitting.look import Look, digest_of, named, without_test_images
 from idarts.fitting.outcome import compared, to_data
 from idarts.fitting.page import write_page
 from idarts.fitting.plan import SPACE, Plan
@@ -93,7 +92,14 @@ def fit(
     source = named(data)
     name = source if isinstance(source, str) else "python"
     path = Path(out) if out is not None else Path("runs", folder.folder_name("fit", name, seed))
-    settings = {"space": space, "seed": seed, "minutes": minutes, "image": image, "random": random, "flip": flip}
+    settings: dict[str, Any] = {
+        "space": space,
+        "seed": seed,
+        "minutes": minutes,
+        "image": image,
+        "random": random,
+        "flip": flip,
+    }
     settings |= {"data": _name(source), "data_root": data_root, "cost": checked_cost(cost)}
     settings |= adopt_parts(TrainConfig, {"log": log})
     require_fixed(space)
@@ -127,7 +133,7 @@ class Fit:
         if on_plan:
             on_plan(self.look, self.plan)
         self.data = self._load(data)
-        digest = _digest(self.data)
+        digest = digest_of(self.data)
         if not resume:
             prepared = self.elapsed()
             self.record = {"settings": self.settings, "look": asdict(self.look), "plan": asdict(self.plan)}
@@ -286,16 +292,6 @@ class Fit:
 
 def _name(source: Any) -> str:
     return absolute(source) if isinstance(source, str) else "python"
-
-
-def _digest(data: ImageData) -> str:
-    """A digest of all images: a fit resumes only with the data that it began with."""
-    digest = hashlib.sha256()
-    for part in (data.train, data.test):
-        if isinstance(part, Images):
-            digest.update(b"".join(hashes(part)))
-        digest.update(part.labels.numpy().tobytes() if part is not None else b"")
-    return digest.hexdigest()
 
 
 def _tuples(values: dict[str, Any]) -> dict[str, Any]:
