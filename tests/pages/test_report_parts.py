@@ -8,6 +8,8 @@ import pytest
 from PIL import Image
 from report_runs import NAS_BENCH_201, SHAPES, write_run
 
+from idarts.arch import parse, to_json
+from idarts.engine.folder import Run
 from idarts.layers.graph import complete_edges
 from idarts.pages import labels, read_run, write_report
 from idarts.pages.heat import COLUMNS, heat
@@ -102,3 +104,11 @@ def test_trials_are_drawn_and_their_texts_remain(tmp_path):
     assert tried.count(NAS_BENCH_201) == 4  # each as text, and as the name of the drawing
     assert "Loss 0.250 after 8 steps, 0.125 after 16 steps" in tried
     assert "mine &lt;2&gt;" in tried
+
+
+def test_an_architecture_in_a_run_is_never_the_name_of_a_file(tmp_path):
+    cell = tmp_path / "cell.json"
+    cell.write_text(to_json(parse("DARTS_V2")))
+    assert parse(str(cell)) == parse("DARTS_V2")
+    assert Run(tmp_path, {}, [{"number": 1, "architecture": str(cell)}]).architecture() == str(cell)
+    assert Run(tmp_path, {"architecture": str(cell)}, [{"number": 1}]).architecture() is None

@@ -60,7 +60,9 @@ def test_a_training_that_was_killed(run, tmp_path):
     lines = (out / "metrics.jsonl").read_text().splitlines()
     (out / "metrics.jsonl").write_text("\n".join([*lines[:5], lines[5][:20]]))
     text = text_of(write_report(out).read_text())
-    assert "Training in progress" in text
+    assert "Training in progress nas-bench-201 trained from scratch on digits" in text
+    assert "The trained architecture" in text
+    assert CELL in text
     assert "metrics.jsonl is cut off" in text
     assert "time left at this pace" in text
     assert "idarts train --resume --out &#39;" in text or "idarts train --resume --out '" in text

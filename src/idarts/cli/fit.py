@@ -158,7 +158,8 @@ def _cost(args: Namespace) -> dict[str, Any] | None:
 
 def _again(args: Namespace) -> str:
     out = ["--out", args.out] if args.out else []
-    return command("fit", args.data, *out, "--resume")
+    log = ["--log", args.log] if ":" in args.log else []  # it is imported only if it is typed
+    return command("fit", args.data, *out, *log, "--resume")
 
 
 def _positive(option: str) -> Callable[[str], float]:

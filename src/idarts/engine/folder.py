@@ -231,12 +231,16 @@ class Run:
         return [(entry["number"], entry["alpha"]) for entry in self.rounds if entry.get("alpha")]
 
     def architecture(self) -> Architecture | str | None:
-        """The architecture of the result or of the last round; a text that no space can read stays a text."""
+        """The architecture of the result or of the last round; a text that no space can read stays a text.
+
+        A training that has not finished has that of its settings.
+        """
         written = (self.result or {}).get("architecture", self.last("architecture"))
+        known = self.config.get("architecture") if written is None else written
         try:
-            return None if written is None else parse(written)
+            return None if known is None else parse({"architecture": known})  # so it is never the name of a file
         except InputError:
-            return str(written)
+            return None if written is None else str(written)
 
 
 def read_run(path: Path) -> Run:
