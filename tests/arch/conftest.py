@@ -17,7 +17,7 @@ def table():
     def read(name: str, *columns: str) -> dict[str, list]:
         file = Path(folder, name)
         if not file.is_file():
-            pytest.skip(f"{file} is not there")
+            pytest.skip(f"IDARTS_TABLES names no folder with {name}")
         return parquet.read_table(file, columns=list(columns)).to_pydict()
 
     return read

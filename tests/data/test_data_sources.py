@@ -306,7 +306,7 @@ def test_real_cifar10_has_the_published_statistics(real):
     from idarts.data.arrays import statistics
 
     if not os.path.exists(f"{real}/cifar10_full.npz"):
-        pytest.skip(f"{real}/cifar10_full.npz is not there")
+        pytest.skip("IDARTS_DATA names no folder with cifar10_full.npz")
     data = load("cifar10", real)
     assert (len(data.train), len(data.test), data.train.shape) == (50_000, 10_000, (3, 32, 32))
     assert torch.bincount(data.train.labels).tolist() == [5000] * 10
@@ -314,7 +314,7 @@ def test_real_cifar10_has_the_published_statistics(real):
     assert [round(255 * m, 1) for m in mean] == [125.3, 123.0, 113.9]
     assert [round(255 * s, 1) for s in std] == [63.0, 62.1, 66.7]
     if not os.path.exists(f"{real}/nasbench201_dataset_splits.npz"):
-        pytest.skip(f"{real}/nasbench201_dataset_splits.npz is not there")
+        pytest.skip("IDARTS_DATA names no folder with nasbench201_dataset_splits.npz")
     train, valid = official_split(data.train, "cifar10", real)
     assert len(train) == len(valid) == 25_000
     assert train.indices[:5].tolist() == [0, 5, 7, 11, 13]
@@ -323,7 +323,7 @@ def test_real_cifar10_has_the_published_statistics(real):
 
 def test_real_fashion_mnist(real):
     if not os.path.exists(f"{real}/fashion_mnist_subset_10k_2k.npz"):
-        pytest.skip(f"{real}/fashion_mnist_subset_10k_2k.npz is not there")
+        pytest.skip("IDARTS_DATA names no folder with fashion_mnist_subset_10k_2k.npz")
     data = load("fashion-mnist", real)
     assert (data.train.shape, len(data.train), len(data.test)) == ((1, 28, 28), 10_000, 2_000)
     assert torch.bincount(data.train.labels).tolist() == [1000] * 10

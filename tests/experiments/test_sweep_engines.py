@@ -93,8 +93,8 @@ def digits(tmp_path_factory):
 @pytest.mark.parametrize(
     ("engine", "seeds"),
     [
-        (["local"], 10),
-        pytest.param(["ray", "--address", "local"], 10, marks=needs("ray")),
+        (["local"], 3),
+        pytest.param(["ray", "--address", "local"], 2, marks=needs("ray")),
         pytest.param(["slurm"], 2, marks=needs("submitit")),  # whose own processes take the place of a cluster's
     ],
     ids=["local", "ray", "slurm"],
@@ -142,6 +142,29 @@ def test_a_server_of_processes_that_dies_is_started_again():
         answers = []
         for _ in range(3):  # the retries of the runner
             time.sleep(0.5)  # until the kill has been carried out
+            with suppress(EngineError):
+                answers.append(call(answer, {"kill": False}))
+        assert answers
+        assert first not in answers
+
+
+def ray_node():
+    """The process of Ray's node that this one has started."""
+    for stat in iglob("/proc/[0-9]*/stat"):
+        with suppress(OSError):
+            pid, name, _, parent, *_ = Path(stat).read_text().split()
+            if (name, int(parent)) == ("(raylet)", os.getpid()):
+                return int(pid)
+    raise AssertionError("no node of Ray is running")
+
+
+@needs("ray")
+def test_a_node_of_ray_that_dies_is_started_again():
+    with on_ray("local") as call:
+        first = call(answer, {"kill": False})
+        os.kill(ray_node(), signal.SIGKILL)
+        answers = []
+        for _ in range(3):  # the retries of the runner
             with suppress(EngineError):
                 answers.append(call(answer, {"kill": False}))
         assert answers

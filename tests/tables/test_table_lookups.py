@@ -6,7 +6,6 @@ import random
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -144,14 +143,11 @@ def test_a_cell_outside_of_the_view_is_refused(real):
 
 
 COLD = """
-import re, sys, time
-before = time.process_time()
+import re, sys
 from idarts.tables import table
-imported = time.process_time()
-answer = table(sys.argv[1]).query(sys.argv[2])
-queried = time.process_time()
+table(sys.argv[1]).query(sys.argv[2])
 memory = int(re.search("VmHWM: *(\\d+)", open("/proc/self/status").read().replace("\\t", " "))[1]) / 1024
-print(queried - imported, memory, bool({"torch", "numpy"} & set(sys.modules)))
+print(memory, bool({"torch", "numpy"} & set(sys.modules)))
 """
 
 
@@ -160,23 +156,13 @@ print(queried - imported, memory, bool({"torch", "numpy"} & set(sys.modules)))
     ("benchmark", "cell", "megabytes"),
     [("nas-bench-201", ALL_SKIP, 100), ("nas-bench-101", "02e5a0247bbdcf2860b7e96f74961594", 300)],
 )
-def test_the_first_query_of_a_cold_process_is_quick_and_small(real, benchmark, cell, megabytes):
+def test_the_first_query_of_a_cold_process_is_small(real, benchmark, cell, megabytes):
     assert real.table(benchmark).query(cell)  # converted by now
     environment = os.environ | {"XDG_CACHE_HOME": str(real.cache), "IDARTS_TABLES": real.folder}
     command = [sys.executable, "-c", COLD, benchmark, cell]
     answer = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.split()
-    assert float(answer[0]) < 0.1
-    assert float(answer[1]) < megabytes
-    assert answer[2] == "False"
-
-
-def test_a_warm_query_takes_no_time(real):
-    opened, architecture = real.table("nas-bench-201"), parse(ALL_SKIP)
-    opened.query(architecture)
-    before = time.process_time()
-    for _ in range(100):
-        opened.query(architecture)
-    assert time.process_time() - before < 0.1  # a millisecond each
+    assert float(answer[0]) < megabytes
+    assert answer[1] == "False"
 
 
 def test_the_file_is_small_and_needs_no_pickle(real):

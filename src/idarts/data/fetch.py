@@ -40,7 +40,7 @@ def _from_memory(part: Images, device: torch.device) -> Fetch:
 
     def fetch(chunks: Sequence[Tensor], _seed: int) -> Iterator[Fetched]:
         # One transfer for the whole epoch; its batches are views.
-        order = torch.cat(list(chunks)).to(pixels.device)
+        order = torch.cat(list(chunks)).to(pixels.device, non_blocking=True)
         for chunk in order.split([len(chunk) for chunk in chunks]):
             yield _to(pixels.index_select(0, chunk), device), _to(labels.index_select(0, chunk), device), None
 

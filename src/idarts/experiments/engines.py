@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.connection import Connection, wait
@@ -172,21 +173,33 @@ def on_ray(address: str, threads: int = 1, gpus: float = 0) -> Iterator[Call]:
     connect()
     # Retries are the runner's: Ray's own would be neither counted nor reported.
     remote = ray.remote(num_cpus=threads, num_gpus=gpus, max_retries=0)
+    waiting: set[Any] = set()
+    lost = threading.Event()  # this process has no cluster any more
 
     def start(function: Function, task: dict[str, Any]) -> Any:
         try:
-            return remote(function).remote(task)
-        except (ray.exceptions.RayError, ConnectionError, RuntimeError) as error:
-            ray.shutdown()
-            with suppress(InputError):  # then the next attempt tries again
+            if lost.is_set():
+                while waiting:  # these fail, too; Ray must not be shut down while they wait
+                    time.sleep(0.1)
+                ray.shutdown()
                 connect()
+                lost.clear()
+            handle = remote(function).remote(task)
+        except (ray.exceptions.RayError, ConnectionError, RuntimeError, InputError) as error:
+            lost.set()
             raise EngineError(f"Ray's head does not answer ({type(error).__name__})") from None
+        waiting.add(handle)
+        return handle
 
     def answer(handle: Any) -> Any:
         try:
             return ray.get(handle)
         except ray.exceptions.RayError as error:
+            if isinstance(error, ray.exceptions.LocalRayletDiedError):
+                lost.set()
             raise EngineError(f"its worker was killed, or crashed ({type(error).__name__})") from None
+        finally:
+            waiting.discard(handle)
 
     def stop(handles: list[Any]) -> None:
         for handle in handles:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 
 def random_states(devices: Iterable[torch.device]) -> list[Tensor]:
@@ -30,6 +31,23 @@ def set_random_states(devices: Iterable[torch.device], states: Sequence[Tensor])
     torch.set_rng_state(states[0].cpu())
     for device, state in zip(others, states[1:], strict=False):
         torch.get_device_module(device).set_rng_state(state.cpu(), device)
+
+
+@contextmanager
+def forked(tensors: Any) -> Iterator[None]:
+    """Restore torch's random states at the end: on the CPU, and on the devices of the tensors in these containers.
+
+    >>> with forked((torch.zeros(2), [torch.zeros(1)])):
+    ...     inside = torch.rand(1)
+    >>> torch.equal(inside, torch.rand(1))
+    True
+    """
+    devices = list(dict.fromkeys(leaf.device for leaf in tree_leaves(tensors) if isinstance(leaf, Tensor)))
+    before = random_states(devices)
+    try:
+        yield
+    finally:
+        set_random_states(devices, before)
 
 
 @dataclass(frozen=True)

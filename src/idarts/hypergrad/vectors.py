@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -79,18 +80,17 @@ class Layout:
     def diagonal(self, values: PerParameter, name: str) -> Tensor:
         """One number as a 0-d tensor; one value per parameter as a flat vector that repeats it for each entry."""
         if not isinstance(values, Sequence):  # a number from Python or NumPy, or a 0-d tensor
-            return torch.as_tensor(values, dtype=self.dtype, device=self.device)
+            return self._tensor(values)
         if len(values) != len(self.shapes):
             raise InputError(
                 f"{name} has {len(values)} values for {len(self.shapes)} inner parameters; give one number, "
                 "or one value per parameter"
             )
-        return self.flatten(
-            [
-                torch.as_tensor(v, dtype=self.dtype, device=self.device).expand(s)
-                for v, s in zip(values, self.shapes, strict=True)
-            ]
-        )
+        return self.flatten([self._tensor(v).expand(s) for v, s in zip(values, self.shapes, strict=True)])
+
+    def _tensor(self, value: Any) -> Tensor:
+        """On the device, without waiting for it."""
+        return torch.as_tensor(value, dtype=self.dtype).to(self.device, non_blocking=True)
 
 
 def random_normal(shape: Sequence[int], like: Tensor, seed: int) -> Tensor:
@@ -101,7 +101,7 @@ def random_normal(shape: Sequence[int], like: Tensor, seed: int) -> Tensor:
     True
     """
     generator = torch.Generator().manual_seed(seed)
-    return torch.randn(tuple(shape), dtype=torch.float64, generator=generator).to(like)
+    return torch.randn(tuple(shape), dtype=torch.float64, generator=generator).to(like, non_blocking=True)
 
 
 def length(v: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from idarts.layers.constants import constant
 from idarts.layers.lean import relu
 from idarts.layers.mixing import mix
 from idarts.layers.mixture import Mixture
@@ -127,10 +128,10 @@ class Fan(nn.Module):
         running = {op: [mixture.runs(row, columns[op]) for row in rows] for op in self.parallel}
         if not any(map(any, running.values())):
             return
-        x, together = relu(x), []
+        x, together, edges = relu(x), [], constant(rows, x.device)
         for op, module in self.parallel.items():
             if all(running[op]):
-                together.append(module(x, mixture.weights[rows, columns[op]]))
+                together.append(module(x, mixture.weights[edges, columns[op]]))
                 continue
             member: Any = module.member
             for index, (row, node) in enumerate(zip(rows, targets, strict=True)):

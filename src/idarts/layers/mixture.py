@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
+
+from idarts.layers.constants import constant
 
 
 @dataclass(frozen=True)
@@ -39,4 +40,4 @@ def multi_hot(choices: list[list[int]], options: int, like: Tensor) -> Mixture:
             [0., 0., 0.]])
     """
     active = tuple(tuple(column in row for column in range(options)) for row in choices)
-    return Mixture(torch.tensor(active, dtype=like.dtype, device=like.device), active)
+    return Mixture(constant(active, like.device, like.dtype), active)

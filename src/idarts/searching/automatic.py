@@ -83,8 +83,8 @@ def _resized(part: Any) -> Any:
 def _smallest_depth(chosen: Space, train: Part) -> int:
     """The smallest depth at which a gradient reaches every decision, by trying each on images of noise."""
     channels, side, _ = train.shape
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
         inputs, labels = torch.randn(_IMAGES, channels, min(side, SIDE), min(side, SIDE)), torch.arange(_IMAGES) % 2
         for depth in range(1, chosen.skeleton.depth):
             skeleton = chosen.skeleton.changed(depth=depth, channels=CHANNELS, classes=2, image=inputs.shape[2])

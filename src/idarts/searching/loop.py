@@ -13,6 +13,7 @@ from idarts.arch import Architecture
 from idarts.engine.ranks import Clock, average_buffers, copy_from_first, joint_statistics, require_same, world
 from idarts.errors import InputError, NotFiniteError, SingularCurvatureError
 from idarts.hypergrad.isolation import random_states, set_random_states
+from idarts.layers.constants import constant
 from idarts.searching import legacy
 from idarts.searching.budget import Budgeted, Pace, Spent, budget_of
 from idarts.searching.cost import CostTarget, cost_target
@@ -233,7 +234,7 @@ class Search(Budgeted):
     def living(self, alphas: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
         """α or values in its place, −∞ for the options that take no part any more."""
         values = {name: alpha.detach() for name, alpha in (alphas or self.net.alpha).items()}
-        dead = {name: ~torch.tensor(self.mask[name], device=value.device) for name, value in values.items()}
+        dead = {name: ~constant(self.mask[name], value.device) for name, value in values.items()}
         return {name: value.masked_fill(dead[name], -torch.inf) for name, value in values.items()}
 
     def spread(self) -> tuple[float, float]:

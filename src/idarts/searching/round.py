@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from idarts.layers.constants import constant
 from idarts.searching.stage import Mask
 
 if TYPE_CHECKING:
@@ -114,11 +115,12 @@ def spread(alphas: Mapping[str, Tensor], mask: Mask) -> tuple[float, float]:
     for name, alpha in alphas.items():
         rows = [row for row, alive in enumerate(mask[name]) if sum(alive) > 1]
         if rows:
-            alive = torch.tensor([mask[name][row] for row in rows], device=alpha.device)
-            shares = alpha.detach()[rows].masked_fill(~alive, -torch.inf).softmax(dim=1)
+            alive = constant([mask[name][row] for row in rows], alpha.device)
+            shares = alpha.detach()[constant(rows, alpha.device)].masked_fill(~alive, -torch.inf).softmax(dim=1)
             entropy = -(shares * shares.clamp_min(1e-30).log()).sum(1)
             uniform = [math.log(sum(mask[name][row])) for row in rows]
-            entropies.append(entropy / (uniform[0] if len(set(uniform)) == 1 else entropy.new_tensor(uniform)))
+            one = uniform[0] if len(set(uniform)) == 1 else constant(uniform, entropy.device, entropy.dtype)
+            entropies.append(entropy / one)
             top = shares.topk(2, dim=1).values
             margins.append(top[:, 0] - top[:, 1])
     if not entropies:

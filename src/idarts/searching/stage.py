@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from idarts.errors import InputError
+from idarts.layers.constants import constant
 from idarts.layers.mixture import Mixture
 from idarts.spaces import Supernet
 from idarts.spaces.relaxation import Relaxation
@@ -65,7 +65,8 @@ def living_rows(alphas: Mapping[str, Tensor], mask: Mask) -> Iterator[Tensor]:
     for name, rows in mask.items():
         for row, alive in enumerate(rows):
             if sum(alive) > 1:
-                yield alphas[name][row, torch.tensor(alive, device=alphas[name].device)]
+                columns = [column for column, on in enumerate(alive) if on]
+                yield alphas[name][row, constant(columns, alphas[name].device)]
 
 
 def next_mask(net: Supernet, mask: Mask, stage: Stage) -> Mask:
@@ -120,15 +121,16 @@ class Restricted:
         active = [list(row) for row in self.alive]
         everything = all(all(on or column == self.idle for column, on in enumerate(row)) for row in self.alive)
         for pattern, rows in self._patterns().items():
-            kept = torch.tensor([column for column, on in enumerate(pattern) if on], device=alpha.device)
+            kept = [column for column, on in enumerate(pattern) if on]
+            columns, places = constant(kept, alpha.device), constant(rows, alpha.device)
             whole = len(rows) == len(alpha)
-            mixture = self.base(alpha[:, kept] if whole else alpha[rows][:, kept])
-            spread = alpha.new_zeros(len(rows), len(pattern)).index_copy(1, kept, mixture.weights)
-            weights = spread if whole else weights.index_copy(0, torch.tensor(rows, device=alpha.device), spread)
+            mixture = self.base(alpha[:, columns] if whole else alpha[places][:, columns])
+            spread = alpha.new_zeros(len(rows), len(pattern)).index_copy(1, columns, mixture.weights)
+            weights = spread if whole else weights.index_copy(0, places, spread)
             if mixture.active is not None:
                 everything = False
                 for row, running in zip(rows, mixture.active, strict=True):
-                    for column, runs in zip(kept.tolist(), running, strict=True):
+                    for column, runs in zip(kept, running, strict=True):
                         active[row][column] = runs
         return Mixture(weights) if everything else Mixture(weights, tuple(map(tuple, active)))
 

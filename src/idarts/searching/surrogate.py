@@ -46,7 +46,7 @@ class Surrogate:
         spread = rewards.std(correction=0)
         targets = (rewards - rewards.mean()) / (spread if spread > 0 else 1.0)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)
             fold = torch.randperm(len(inputs)) % MEMBERS
             self.members = _Members(inputs.shape[1])
         left_out = fold == torch.arange(MEMBERS)[:, None]

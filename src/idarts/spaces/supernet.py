@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from idarts.arch import Architecture
 from idarts.errors import InputError
+from idarts.layers.constants import constant
 from idarts.layers.graph import Fan
 from idarts.layers.mixture import Mixture
 from idarts.spaces.relaxation import Relaxation, softmax
@@ -62,7 +63,7 @@ class Supernet(nn.Module):
             return None
         shares, readers = torch.zeros_like(self.beta[name]), self.readers[name]
         for node in dict.fromkeys(readers):
-            rows = torch.tensor([row for row, reader in enumerate(readers) if reader == node], device=shares.device)
+            rows = constant([row for row, reader in enumerate(readers) if reader == node], shares.device)
             shares = shares.index_copy(0, rows, self.beta[name][rows].softmax(dim=0))
         return shares
 

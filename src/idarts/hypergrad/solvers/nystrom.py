@@ -44,7 +44,7 @@ class Nystrom(Implicit):
         omega = torch.linalg.qr(random_normal((g.numel(), rank), g.to(wide), self.seed)).Q
         image = torch.stack([system.curvature(column.to(g.dtype)) for column in omega.T], dim=1).to(wide)
         shift = system.shift(self.damping)
-        root = torch.as_tensor(shift, dtype=wide, device=g.device).sqrt().expand_as(g)
+        root = torch.as_tensor(shift, dtype=wide).to(g.device, non_blocking=True).sqrt().expand_as(g)
         basis, corner = torch.linalg.qr(image / root[:, None])
         factor, signs = _square_root_of_inverse(omega.T @ image)
         half = corner @ factor

@@ -30,7 +30,7 @@ class Dirichlet:
     derivatives: ClassVar[int] = 1
 
     def __call__(self, alpha: Tensor) -> Mixture:
-        return Mixture(torch.distributions.Dirichlet(concentration(alpha)).rsample())
+        return Mixture(torch.distributions.Dirichlet(concentration(alpha), validate_args=False).rsample())
 
 
 def concentration(alpha: Tensor) -> Tensor:

@@ -32,4 +32,4 @@ class Gumbel(Cooled):
 
 def gumbel_noise(like: Tensor) -> Tensor:
     """Noise that makes the largest of α + noise a draw from α's softmax; from the CPU's generator on any device."""
-    return torch.empty(like.shape).exponential_().log().neg().to(like)
+    return torch.empty(like.shape).exponential_().log().neg().to(like, non_blocking=True)

@@ -35,6 +35,6 @@ class Perturbed:
         return Perturbed(self.most, used)
 
     def __call__(self, alpha: Tensor) -> Mixture:
-        noise = (2 * torch.rand(alpha.shape) - 1).to(alpha)  # by the CPU's generator on any device
+        noise = (2 * torch.rand(alpha.shape) - 1).to(alpha, non_blocking=True)  # by the CPU's generator on any device
         weights = (alpha.softmax(dim=-1) + self.most * self.used * noise).clamp_min(0.0)
         return Mixture(weights / weights.sum(dim=-1, keepdim=True).clamp_min(1e-12))

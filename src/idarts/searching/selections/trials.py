@@ -18,6 +18,7 @@ from idarts.arch import Architecture
 from idarts.engine.ranks import all_mean
 from idarts.engine.schedules import learning_rate
 from idarts.engine.sgd import SGD
+from idarts.hypergrad.isolation import forked
 from idarts.searching.judge import FORWARD_COST, Batch
 from idarts.searching.registries import SELECTIONS
 from idarts.searching.round import accuracy
@@ -148,7 +149,7 @@ class Trial:
 
     def measure(self, architecture: Architecture, steps: int) -> tuple[float, float]:
         """Loss and accuracy; the loss is infinite if the training diverged, the accuracy NaN if there is none."""
-        with torch.random.fork_rng():  # so that the next trial does not depend on this one
+        with forked(self.valid):  # so that the next trial does not depend on this one
             torch.manual_seed(self.seed + steps)
             return self._trained(architecture, steps)
 
@@ -176,7 +177,7 @@ class Trial:
 
     def step_seconds(self, architecture: Architecture, batch: Batch) -> float:
         """How long a step takes here: the second one on a batch, since the first one also sets things up."""
-        with torch.random.fork_rng():
+        with forked(batch):
             net = self.network(architecture).train()
             sgd = SGD(net.parameters(), momentum=0.9, nesterov=True, decay=5e-4)
             for _ in range(2):

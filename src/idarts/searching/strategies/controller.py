@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from idarts.arch import Architecture
 from idarts.errors import InputError
+from idarts.layers.constants import constant
 from idarts.layers.mixture import Mixture, one_hot
 from idarts.searching.judge import look
 from idarts.searching.registries import STRATEGIES
@@ -121,15 +122,15 @@ class Controller(nn.Module):
                 state = self.cell(given, state)
                 scores = self._scores(name, state[0])
                 if given_choices is not None:
-                    pick = torch.tensor([given_choices[name][row]], device=scores.device)
+                    pick = given_choices[name][row]
                 elif greedy:
-                    pick = scores.argmax(dim=1)
+                    pick = int(scores.argmax(dim=1))
                 else:  # drawn by the CPU's generator on any device
-                    pick = torch.multinomial(scores.exp().detach().cpu(), 1)[:, 0].to(scores.device)
-                given = self.tell[name](pick)
-                total = total + scores[0, pick[0]]
+                    pick = int(torch.multinomial(scores.exp().detach().cpu(), 1))
+                given = self.tell[name](constant([pick], scores.device))
+                total = total + scores[0, pick]
                 entropy = entropy - (scores.exp() * scores).sum()
-                choices[name].append(int(pick))
+                choices[name].append(pick)
                 scored.append(scores)
             logits[name] = torch.cat(scored)
         return choices, total, entropy, logits
@@ -137,7 +138,7 @@ class Controller(nn.Module):
     def _scores(self, name: str, hidden: Tensor) -> Tensor:
         logits = self.read[name](hidden)
         if self.barred is not None:
-            logits = logits.index_fill(1, torch.tensor(self.barred, device=logits.device), -1e9)
+            logits = logits.index_fill(1, constant(self.barred, logits.device), -1e9)
         scores: Tensor = logits.log_softmax(dim=1)
         return scores
 
@@ -158,6 +159,7 @@ class Controller(nn.Module):
 
     def loss(self, reward: Tensor, log_likelihood: Tensor, entropy: Tensor) -> Tensor:
         """REINFORCE with a moving baseline, which each reward moves, and a bonus for entropy."""
-        decay, first = self.settings.baseline, not self.baseline.any()
-        self.baseline.copy_(reward if first else decay * self.baseline + (1 - decay) * reward)
+        decay = self.settings.baseline
+        moved = decay * self.baseline + (1 - decay) * reward
+        self.baseline.copy_(torch.where(self.baseline == 0, reward, moved))  # zero before the first reward
         return -(reward - self.baseline) * log_likelihood - self.settings.entropy * entropy

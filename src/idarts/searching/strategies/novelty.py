@@ -92,7 +92,9 @@ class NoveltySearch(Relaxing):
         settings = self.settings
         places = {name: int(torch.randint(self.size, ())) for name in self.scores}
         x = {name: self.scores[name][place] for name, place in places.items()}
-        noise = {name: torch.randn(settings.samples, *value.shape).to(value) for name, value in x.items()}
+        noise = {
+            name: torch.randn(settings.samples, *value.shape).to(value, non_blocking=True) for name, value in x.items()
+        }
         decoded = [
             self._decode({name: x[name] + settings.deviation * noise[name][sample] for name in x})
             for sample in range(settings.samples)

@@ -1,0 +1,83 @@
+"""Searches, trainings, trials and every estimator on a device that is not the CPU, where there is none: see pretend.py.
+
+A wait is a point where the host waits for the device: a GPU then stands idle. The limits are what is needed today.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cases import ESTIMATORS, SEARCHES
+
+from idarts.hypergrad import SOLVERS
+
+HERE = Path(__file__).parent
+# Waits in a hypergradient: one, for the diagnostics, and those of methods that decide by values.
+MORE_TO_ESTIMATE = {"conjugate-gradient": 5, "exact": 2, "neumann": 2, "differences": 2}
+# Waits in a weight step: none, but a drawn path must be known to the host, which starts only what is on it.
+TO_TRAIN = {"gdas": 1, "parsec": 8, "en2as": 1, "enas": 6}
+# Waits in an α step: diagnostics, and loss with accuracy.
+TO_STEP = {"idarts": 4, "gdas": 3, "parsec": 10, "xnas": 3, "enas": 22}
+# They draw on the device, whose generator is another one, or after something that did.
+DRAWING = {"gdas", "drnas", "parsec", "p-darts", "setn", "enas"}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """What the cases found, in a process of their own."""
+    out = tmp_path_factory.mktemp("devices") / "found.json"
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, str(HERE / "cases.py"), str(out)], env=environment, check=True, timeout=280)
+    return json.loads(out.read_text())
+
+
+def result(found, name):
+    assert "error" not in found[name], found[name]["error"]
+    return found[name]
+
+
+def test_the_device_refuses_what_a_gpu_refuses_and_counts_every_wait(found):
+    seen, mixes, waiting, free = result(found, "strict")
+    assert {name: seen[name] for name in mixes} == dict.fromkeys(mixes, "refused")
+    assert {name: seen[name] for name in waiting} == dict.fromkeys(waiting, 1)
+    assert {name: seen[name] for name in free} == dict.fromkeys(free, 0)
+
+
+def test_all_estimators_are_tried():
+    assert set(SOLVERS) <= set(ESTIMATORS)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_estimator_on_the_device_is_that_on_the_cpu(found, name):
+    seen = result(found, f"estimate {name}")
+    assert seen["device"] == "pretend:0"
+    assert seen["difference"] <= 1e-6
+    assert len(seen["waits"][0]) <= MORE_TO_ESTIMATE.get(name, 1), seen["waits"]
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_on_the_device_waits_only_where_it_must(found, name):
+    seen = result(found, f"search {name}")
+    weights, step = seen["waits"]
+    assert seen["device"] == "pretend:0"
+    assert name in DRAWING or seen["difference"] <= 1e-4
+    assert len(weights) <= TO_TRAIN.get(name, 0), weights
+    assert len(step) <= TO_STEP.get(name, 2), step
+
+
+def test_a_search_that_draws_on_the_device_resumes_bit_for_bit(found):
+    whole, resumed = result(found, "resume")
+    assert whole == resumed
+
+
+def test_a_training_with_dropout_resumes_bit_for_bit_and_waits_once_a_round(found):
+    (whole, resumed), waits = result(found, "train")
+    assert whole == resumed
+    assert len(waits) <= 2, waits  # the round's means; at the end of an epoch, the evaluation's
+
+
+def test_a_trial_leaves_the_random_states_alone(found):
+    assert result(found, "trial") == [True, True]
