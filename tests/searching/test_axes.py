@@ -19,6 +19,7 @@ from idarts.searching.relaxations.gumbel import Gumbel
 from idarts.searching.selections.best_of import BestOf
 from idarts.searching.selections.perturbation import Perturbation
 from idarts.searching.selections.trials import Trial, halve, neighbours
+from idarts.searching.settings import Controller as ControllerSettings
 from idarts.searching.settings import Selection
 from idarts.searching.stage import Restricted
 from idarts.searching.strategies.controller import Controller, shapes_of
@@ -223,6 +224,26 @@ class TestSelection:
         Perturbation()(search)
         assert weights[0].min() > 0 if none else torch.stack(weights).abs().max() == 0
 
+    def test_perturbation_judges_each_decision_with_those_before_it_fixed(self):
+        torch.manual_seed(0)
+        search = begin_on(supernet(), [(torch.randn(8, 1, 8, 8), torch.arange(8))])
+        net, seen = search.net, []
+
+        class Watched(type(net)):
+            def forward(self, images, *, mixtures=None):
+                seen.append(mixtures["cell"].weights)
+                return super().forward(images, mixtures=mixtures)
+
+        net.__class__ = Watched
+        ops = nas_bench_201.to_ops(Perturbation()(search).architecture)
+        fixed = nn.functional.one_hot(torch.tensor([OPS.index(op) for op in ops]), len(OPS)).float()
+        options = len(OPS) - 1  # `none` is not a candidate
+        assert len(seen) == options * len(ops)
+        for place, weights in enumerate(seen):
+            row = place // options
+            assert torch.equal(weights[:row], fixed[:row])
+            assert (weights[row:] > 0).sum() == (len(ops) - row) * len(OPS) - 1  # one option is away, the rest is open
+
 
 class TestTrials:
     def test_neighbours_are_one_decision_away_the_nearest_first(self):
@@ -259,6 +280,24 @@ class TestTrials:
         assert selected.tried[0].loss < selected.tried[1].loss
         assert torch.equal(state, torch.get_rng_state())
         assert trial(candidates[0], 5) == trial(candidates[0], 5)  # the same for all, and every time
+
+    def test_candidates_start_alike_and_longer_trials_from_other_weights(self):
+        """A lucky draw must not win twice."""
+        x, starts = torch.randn(8, 4), []
+
+        def build(_):
+            net = nn.Linear(4, 1)
+            starts.append(net.weight.detach().clone())
+            return net
+
+        trial = Trial(build, lambda: iter([(x, x[:, :1])] * 4), [(x, x[:, :1])], mse_loss, rate=0.05, seed=1)
+        candidates = [Architecture("choice", choices={"layer": name}) for name in "ab"]
+        for steps in (2, 4):
+            for candidate in candidates:
+                trial(candidate, steps)
+        assert torch.equal(starts[0], starts[1])
+        assert torch.equal(starts[2], starts[3])
+        assert not torch.equal(starts[0], starts[2])
 
     def test_the_better_half_is_tried_again_twice_as_long(self):
         asked = []
@@ -328,6 +367,13 @@ class TestController:
         assert len(likely) == 9
         assert sum(likely.values()) == pytest.approx(1.0, abs=1e-5)
         assert 0 < entropy.item() <= 2 * math.log(3) + 1e-6
+
+    def test_its_loss_is_reinforce_with_a_moving_baseline_less_the_entropy(self):
+        controller = Controller({"cell": (1, 2)}, settings=ControllerSettings(baseline=0.75, entropy=0.5))
+        likelihood, entropy = torch.tensor(-2.0), torch.tensor(3.0)
+        first, second = (controller.loss(torch.tensor(reward), likelihood, entropy).item() for reward in (0.5, 1.0))
+        assert first == -0.5 * 3.0  # the first reward is the baseline
+        assert second == (1.0 - 0.625) * 2.0 - 0.5 * 3.0
 
     def test_it_learns_what_is_rewarded(self):
         torch.manual_seed(0)

@@ -193,6 +193,50 @@ def test_methods_without_hypergradients_end_as_well(parts, method):
     assert all(parameter.isfinite().all() for parameter in kept)
 
 
+@pytest.mark.filterwarnings("ignore:a loss or the hypergradient was not finite")
+def test_bad_rounds_count_only_in_a_row(parts):
+    search = begin(parts, "darts-first-order", rounds=9)
+    good = search.task.valid
+
+    class Spoilt:
+        """Only every third validation batch is finite."""
+
+        taken = 0
+
+        def __next__(self):
+            self.taken += 1
+            images, labels = next(good)
+            return images * (1.0 if self.taken % 3 == 0 else math.nan), labels
+
+    give(search, valid=Spoilt())
+    healthy = []
+    for one in search.rounds():
+        healthy.append(search.healthy)
+        assert search.healthy == math.isfinite(one.valid_loss)
+    assert healthy == [False, False, True] * 3  # six bad ones in all
+
+
+def test_weights_do_not_draw_what_the_hypergradient_drew(parts):
+    """It puts the random state back, so without a draw after it the next path would be the same."""
+    search = begin(parts, "gdas", rounds=2)
+    before = torch.get_rng_state()
+    drawn = search.strategy.mixtures()["cell"].weights
+    torch.set_rng_state(before)
+    search.strategy.step()
+    assert not torch.equal(torch.get_rng_state(), before)
+    with torch.no_grad():
+        search.a[0].zero_()
+    assert not torch.equal(search.strategy.mixtures()["cell"].weights, drawn)
+
+
+def test_a_resumed_search_has_the_minutes_that_were_left(parts):
+    first = begin(parts, rounds=10**6, minutes=1.0)
+    first.clock.seconds = 45.0
+    resumed = begin(parts, rounds=10**6, minutes=1.0)
+    resumed.load_state_dict(first.state_dict())
+    assert (resumed.used(), resumed.seconds_left()) == (0.75, 15.0)
+
+
 def test_what_is_not_in_the_relaxation_is_not_selected(parts):
     search = begin(parts, rounds=1, none=False)
     with torch.no_grad():
