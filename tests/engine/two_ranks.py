@@ -15,13 +15,11 @@ from idarts.data.record import take
 from idarts.engine.ranks import (
     all_mean,
     any_of,
-    copy_from_first,
     joint_statistics,
     on_first,
     process_group,
     rank,
     require_equal,
-    require_same,
     share,
     traffic,
     world,
@@ -213,28 +211,6 @@ def tampered():
     return None
 
 
-def in_another_order():
-    """The second rank holds the same bits, but swaps two numbers, or two tensors: what every rank says to each."""
-    one, two = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
-    messages = []
-    for w in ([one.flip(0), two], [two, one]):
-        try:
-            require_same({"w": w if rank() else [one, two]}, "now")
-        except IdartsError as error:
-            messages.append(str(error))
-    return messages
-
-
-def copied():
-    """Parameters and buffers, each other on every rank, after those of the first were sent to all."""
-    net = nn.BatchNorm1d(2)
-    with torch.no_grad():
-        for tensor in net.state_dict().values():
-            tensor.fill_(5 + rank())
-    copy_from_first(net)
-    return {name: tensor.unique().tolist() for name, tensor in net.state_dict().items()}
-
-
 def timed():
     """A budget of minutes, which the rate follows, on ranks of which one is slower: after how many weight steps."""
     work = begun("idarts", minutes=0.04, rounds=10**6, weights={"warmup": 10**6})
@@ -296,7 +272,6 @@ def main(path):
             found["half search"] = search("idarts", precision="bfloat16", rounds=1)
             found["unequal"] = unequal()
             found["tampered"], found["refused"], found["flags"] = tampered(), refused(), any_of(rank() == 1, False)
-            found["other order"], found["copied"] = in_another_order(), copied()
             found["timed"] = timed()
             found["nan"] = [nan_on_one(mode) for mode in ("synchronised", "local")]
         else:

@@ -67,7 +67,7 @@ def test_none_is_zero_also_where_the_input_is_not_finite():
 
 @pytest.mark.parametrize("size", [(6, 6), (5, 6), (6, 5), (5, 5)])
 def test_factorized_reduce_sees_every_second_pixel_twice(size):
-    """It is exactly two strided 1×1 convolutions, the second one pixel further down and right: zero beyond the image."""
+    """It is two strided 1×1 convolutions, the second one pixel further down and right, of 0 beyond the image."""
     layer = FactorizedReduce(3, 5).eval()
     images = torch.randn(2, 3, *size)
     positive = torch.zeros(2, 3, 6, 6)
