@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mutations import Mutation, mutations
+from tests_of_files import TABLE, Table
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "src/idarts"
@@ -34,60 +35,6 @@ WARM = ("torch", "pytest", "hypothesis", "numpy", "pydantic", "safetensors.torch
 # A warm pytest cannot rewrite the assertions of plugins that are imported already, which does not matter here.
 QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
 BAR = 0.85  # of the mutants must be killed
-Table = dict[str, dict[str, str]]
-# Area → files → their tests, the fast ones first; the last row that matches a file counts. The doctests of the file run
-# before them.
-LOOP = "searching/test_loop -k 'not learn and not exact[1] and not exact[3]'"
-JOB = "searching/test_loop::TestCheckpoints engine/test_run_folder engine/test_run_job"
-FUSED = "spaces/test_fused_supernets -k 'not leave_the_supernet_alone'"
-CORE = "hypergrad/test_methods hypergrad/test_closed_forms hypergrad/test_diagnostics"
-TABLE: Table = {
-    "hypergrad": {
-        "hypergrad/*.py": f"{CORE} hypergrad/test_network hypergrad/test_no_side_effects hypergrad/test_bad_input",
-        "hypergrad/solvers/*.py": f"{CORE} hypergrad/test_bad_input",
-        "hypergrad/solvers/[abfrs]*.py": "hypergrad/test_methods hypergrad/test_running hypergrad/test_closed_forms",
-        "hypergrad/warm.py": "hypergrad/test_methods hypergrad/test_running",
-        "hypergrad/lift.py": "hypergrad/test_lift hypergrad/test_network hypergrad/test_bad_input",
-        "hypergrad/swap.py": "hypergrad/test_lift hypergrad/test_network hypergrad/test_bad_input",
-        "hypergrad/bilevel.py": "hypergrad/test_bilevel hypergrad/test_bad_input",
-        "hypergrad/optimizers.py": "hypergrad/test_optimizers hypergrad/test_bilevel",
-        "hypergrad/rules.py": "hypergrad/test_optimizers hypergrad/test_methods hypergrad/test_bilevel",
-    },
-    "loop": {
-        "searching/loop.py": LOOP,
-        "searching/round.py": LOOP,
-        "searching/weights.py": LOOP,
-        "searching/judge.py": f"searching/test_axes::TestSelection {LOOP}",
-        "searching/budget.py": f"{LOOP} searching/test_evaluators",
-        "searching/stage.py": f"searching/test_method_p_darts {LOOP}",
-        "searching/strategies/gradient.py": LOOP,
-    },
-    "selections": {
-        "searching/selections/*.py": "searching/test_axes::TestSelection searching/test_axes::TestTrials",
-        "searching/selections/few_skips.py": "searching/test_method_p_darts",
-        "searching/selections/evolution.py": "searching/test_evolution",
-    },
-    "fused spaces": {
-        "spaces/supernet.py": FUSED,
-        "spaces/darts/supernet.py": FUSED,
-        "spaces/nas_bench_201/supernet.py": f"{FUSED[:-1]} and not darts'",
-        "spaces/nas_bench_1shot1/supernet.py": "spaces/test_1shot1_supernet -k 'not hypergradients_equal'",
-        "spaces/mobile/supernet.py": "spaces/test_mobile_supernet",
-        "spaces/choice/supernet.py": "spaces/test_choice spaces/test_choice_bad_input spaces/test_choice_derive",
-        "layers/parallel.py": f"layers/test_layers {FUSED}",
-        "layers/mix*.py": f"layers/test_layers {FUSED}",
-    },
-    "checkpoints": {
-        "engine/checkpoint.py": JOB,
-        "engine/saving.py": JOB,
-        "engine/run.py": JOB,
-        "engine/folder.py": JOB,
-        "engine/lock.py": JOB,
-    },
-    "ranks": {
-        "engine/ranks/*.py": "engine/test_collectives engine/test_ranks",
-    },
-}
 Planned = tuple[str, str, Mutation]  # with its area and its tests
 
 
@@ -165,8 +112,8 @@ def work(todo: list[Planned], root: Path, out: Path) -> None:
         @cache
         def unchanged(tests: str) -> tuple[str, float]:
             found, seconds = run(here, tests, 1200.0)
-            if found in ("killed", "timeout"):
-                raise SystemExit(f"{tests}: fails without any mutant\n{(here / 'output').read_text()[-2000:]}")
+            if found != "survived" and not (found == "no tests" and tests.startswith(PACKAGE)):
+                raise SystemExit(f"{tests}: does not pass without any mutant\n{(here / 'output').read_text()[-2000:]}")
             return found, seconds
 
         for area, tests, one in todo:
