@@ -43,7 +43,7 @@ def sample(count: int, seed: int, root: Path, table: Table, only: str = "") -> l
     areas: list[list[Planned]] = []
     for area, rows in table.items():
         tests = {file: names for pattern, names in rows.items() for file in sorted((root / PACKAGE).glob(pattern))}
-        files = {file: str(file.relative_to(root)) for file in tests if only in str(file)}
+        files = {file: str(file.relative_to(root)) for file in tests if only in f"{area} {file}"}
         every = [(area, tests[file], one) for file in files for one in mutations(files[file], file.read_bytes())]
         areas.append(sorted(every, key=lambda planned: hashlib.sha256(f"{seed} {planned[2].name}".encode()).digest()))
     turns = [one for place in range(max(map(len, areas))) for area in areas for one in area[place : place + 1]]
@@ -82,6 +82,8 @@ def _child(here: Path, tests: str) -> NoReturn:
     code = 1
     try:
         os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         output = os.open(here / "output", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -159,7 +161,7 @@ def main(arguments: list[str], root: Path = ROOT, table: Table = TABLE) -> int:
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=18)
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--only", default="", help="a part of a file's name")
+    parser.add_argument("--only", default="", help="a part of the name of an area or a file")
     parser.add_argument("--again", action="store_true", help="try survivors again")
     parser.add_argument(
         "--out", type=Path, default=Path("mutants.jsonl"), help="results; what is in it is not run again"
