@@ -89,6 +89,22 @@ def test_damage_is_named(tmp_path, text):
         read_config(tmp_path / "no-such")
 
 
+def test_damaged_settings_are_those_of_a_run_where_a_run_has_been(tmp_path):
+    (tmp_path / "config.json").write_text("{")
+    assert not is_run(tmp_path)
+    (tmp_path / ".lock").touch()
+    assert is_run(tmp_path)
+
+
+@pytest.mark.parametrize(("more", "command"), [({}, "search"), ({"architecture": "nas-bench-201:0"}, "train")])
+def test_a_run_without_rounds_names_the_command_that_continues_it(tmp_path, more, command):
+    start(tmp_path, {**CONFIG, **more})
+    with pytest.raises(
+        InputError, match=f"no rounds yet; wait for the first round, or start it with `idarts {command} "
+    ):
+        read_run(tmp_path)
+
+
 def test_a_folder_of_other_things_is_refused(tmp_path):
     require_own(tmp_path / "new", "sweep.json", "sweep")
     (tmp_path / "thesis.tex").touch()

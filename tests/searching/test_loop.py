@@ -347,6 +347,14 @@ class TestCheckpoints:
         assert (number, state["x"].item(), len(problems)) == (1, 1, 1)
         assert "is damaged, or not written by idarts" in problems[0]
 
+    def test_a_digest_that_does_not_match_is_damage(self, tmp_path):
+        """The rest of the file is whole, and torch would read it."""
+        path = checkpoint.save(tmp_path, 1, {"x": torch.zeros(2)})
+        content = path.read_bytes()
+        path.write_bytes(content[:-1] + (b"1" if content.endswith(b"0") else b"0"))
+        with pytest.raises(InputError, match="is damaged, or not written by idarts"):
+            checkpoint.load(path)
+
     def test_nothing_in_a_foreign_file_runs(self, tmp_path):
         class Evil:
             def __reduce__(self):
