@@ -355,6 +355,17 @@ class TestCheckpoints:
         with pytest.raises(InputError, match="is damaged, or not written by idarts"):
             checkpoint.load(path)
 
+    def test_without_a_digest_the_archives_checksums_count(self, tmp_path):
+        """0.1.0 wrote none."""
+        path = checkpoint.save(tmp_path, 1, {"x": torch.full((64,), 3.0)})
+        archive = path.read_bytes()[: -len("sha256:") - 64]
+        path.write_bytes(archive)
+        assert checkpoint.load(path)[1]["x"].sum() == 192
+        place = archive.index(torch.full((64,), 3.0).numpy().tobytes())
+        path.write_bytes(archive[:place] + b"\x01" + archive[place + 1 :])
+        with pytest.raises(InputError, match="is damaged, or not written by idarts"):
+            checkpoint.load(path)
+
     def test_nothing_in_a_foreign_file_runs(self, tmp_path):
         class Evil:
             def __reduce__(self):
