@@ -356,6 +356,25 @@ def test_saba_is_unbiased_and_its_noise_vanishes():
     torch.testing.assert_close(flat(each[0].grads), flat(exact.grads), rtol=1e-3, atol=1e-5)
 
 
+def test_saba_takes_gauss_newton_products_of_a_part():
+    """With one part for each loss it is `Running`, whose Gauss–Newton products need the loss's outputs, too."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).double()
+    w, a = tuple(net[0].parameters()), tuple(net[2].parameters())
+    inner, outer = (
+        lift(net, cross_entropy, (torch.randn(6, 3).double(), torch.randint(2, (6,))), w, a) for _ in range(2)
+    )
+    state = whole = None
+    for _ in range(3):
+        options = {"step": 0.3, "damping": 0.1, "curvature": "gauss_newton"}
+        ours = hypergradient(Part(inner, 0, 1), Part(outer, 0, 1), w, a, Saba(**options), state=state)
+        other = hypergradient(inner, outer, w, a, Running(**options), state=whole)
+        state, whole = ours.state, other.state
+        torch.testing.assert_close(flat(ours.grads), flat(other.grads))
+    torch.testing.assert_close(state["v"], whole["v"])
+    assert not torch.allclose(state["v"], torch.zeros_like(state["v"]))
+
+
 def test_saba_says_what_it_needs():
     inner, outer, w, a = smooth()
     with pytest.raises(InputError, match=r"give Part\(loss, index, count\) for both losses"):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from idarts.searching.judge import largest
 from idarts.searching.relaxations.gumbel import Gumbel
 from idarts.searching.selections.best_of import BestOf
 from idarts.searching.selections.perturbation import Perturbation
-from idarts.searching.selections.trials import Trial, halve, neighbours
+from idarts.searching.selections.trials import Trial, Trials, halve, neighbours, shortened
 from idarts.searching.settings import Controller as ControllerSettings
 from idarts.searching.settings import Selection
 from idarts.searching.stage import Restricted
@@ -244,6 +245,25 @@ class TestSelection:
             assert torch.equal(weights[:row], fixed[:row])
             assert (weights[row:] > 0).sum() == (len(ops) - row) * len(OPS) - 1  # one option is away, the rest is open
 
+    def test_selections_estimate_their_time_by_the_pace_of_the_rounds(self):
+        batches = [(torch.zeros(2, 1, 8, 8), torch.zeros(2).long())] * 2
+        search = begin_on(supernet(), batches, samples=7, steps=5)
+        search.clock.seconds, search.spent.gradient_evaluations = 12.0, 4.0  # 3 s each
+        assert BestOf().seconds(search) == pytest.approx(3 * 7 * 2 / 3)  # a forward pass is a third
+        assert Perturbation().seconds(search) == pytest.approx(3 * 30 * 2 / 3)  # 6 decisions of 5 options
+        assert Perturbation(tune=4).seconds(search) == pytest.approx(3 * (30 * 2 / 3 + 4 * 6))
+        trials = Trials()
+        trials.step_seconds = 0.5
+        assert trials.seconds(search) == 0.5 * (7 * 5 + 3 * 10)  # seven of the 25 neighbours
+        search.mask = {"cell": [[True, True, False, False, False]] * 2 + [[True] + [False] * 4] * 4}
+        assert trials.seconds(search) == 0.5 * 3 * 5  # α's own, and one for each of the two that are open
+
+    def test_rules_that_need_shared_weights_are_refused_without_them(self):
+        with pytest.raises(InputError, match=r"selection.rule perturbation needs shared weights, which strategy"):
+            idarts.search(
+                "nas-bench-201", "digits", method="random-search", rounds=1, selection={"rule": "perturbation"}
+            )
+
 
 class TestTrials:
     def test_neighbours_are_one_decision_away_the_nearest_first(self):
@@ -298,6 +318,46 @@ class TestTrials:
         assert torch.equal(starts[0], starts[1])
         assert torch.equal(starts[2], starts[3])
         assert not torch.equal(starts[0], starts[2])
+
+    @pytest.mark.parametrize("best", [False, True])
+    def test_a_trial_is_sgd_by_hand(self, best):
+        """Nesterov's momentum, weight decay, and a cosine to 0; judged at the end, or at the best of its looks."""
+        torch.manual_seed(0)
+        batches = [(torch.randn(6, 4).double(), torch.randn(6, 1).double()) for _ in range(9)]
+        valid, rate, steps = batches[-1], 0.2, 8
+        build = lambda _: nn.Linear(4, 1).double()  # noqa: E731
+        trial = Trial(build, lambda: iter(batches), [valid], mse_loss, rate=rate, seed=1, best=best)
+        torch.manual_seed(1 + steps)
+        net, losses = build(None), []
+        sgd = torch.optim.SGD(net.parameters(), rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
+        for step, (x, y) in enumerate(batches[:steps]):
+            sgd.param_groups[0]["lr"] = rate * 0.5 * (1 + math.cos(math.pi * step / steps))
+            sgd.zero_grad()
+            mse_loss(net(x), y).backward()
+            sgd.step()
+            losses.append(mse_loss(net(valid[0]), valid[1]).item())
+        expected = min(losses) if best else losses[-1]
+        assert trial(Architecture("choice", choices={"layer": "a"}), steps) == pytest.approx(expected, rel=1e-12)
+        assert min(losses) != losses[-1]
+
+    def test_the_time_of_a_step_is_that_of_the_second(self):
+        seen = []
+
+        def loss(outputs, targets):
+            seen.append(time.monotonic())
+            time.sleep(0.05 if len(seen) == 2 else 0.3)
+            return mse_loss(outputs, targets)
+
+        x, before = torch.randn(8, 4), torch.get_rng_state()
+        trial = Trial(lambda _: nn.Linear(4, 1), iter, [], loss, rate=0.05, seed=1)
+        assert 0.05 <= trial.step_seconds(None, (x, x[:, :1])) < 0.3
+        assert len(seen) == 2
+        assert torch.equal(torch.get_rng_state(), before)
+
+    def test_a_budget_that_is_met_exactly_shortens_nothing_more(self):
+        assert shortened(4, 40, most=320) == (4, 40)
+        assert shortened(4, 40, most=80) == (4, 10)
+        assert shortened(4, 40, most=79) == (3, 10)
 
     def test_the_better_half_is_tried_again_twice_as_long(self):
         asked = []

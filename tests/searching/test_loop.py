@@ -210,9 +210,10 @@ def test_bad_rounds_count_only_in_a_row(parts):
 
     give(search, valid=Spoilt())
     healthy = []
+    assert search.healthy
     for one in search.rounds():
         healthy.append(search.healthy)
-        assert search.healthy == math.isfinite(one.valid_loss)
+        assert search.healthy == math.isfinite(one.valid_loss) == (one.valid_accuracy is not None)
     assert healthy == [False, False, True] * 3  # six bad ones in all
 
 
@@ -422,6 +423,11 @@ class TestBudgets:
         search = begin(parts, rounds=1000, minutes=0.02)
         assert len(list(search.rounds())) < 50
         assert search.clock.seconds >= 1.2
+
+    def test_no_more_than_all_is_used(self, parts):
+        search = begin(parts, rounds=10**6, minutes=1.0)
+        search.clock.seconds = 90.0
+        assert (search.used(), search.stage_part(), search.seconds_left()) == (1.0, 1.0, -30.0)
 
     def test_none_of_them_may_be_zero(self):
         with pytest.raises(InputError, match="minutes is 0"):

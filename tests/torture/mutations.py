@@ -61,6 +61,8 @@ def _nodes(node: ast.AST) -> Iterator[ast.AST]:
                     pass
                 case ast.Expr(ast.Call(ast.Attribute(ast.Name("_diagnostics")))):
                     pass
+                case ast.keyword("strict"):  # an assertion, as `assert` is
+                    pass
                 case ast.Raise() | ast.Expr(ast.Call(ast.Attribute(ast.Name("warnings")))):
                     yield one
                 case ast.AST() if field not in TYPES:
@@ -87,7 +89,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST, str]]:
         case ast.Call(function, arguments, keywords):
             if len(arguments) > 1 and not isinstance(arguments[-1], ast.Starred):
                 yield "argument", node, _text(ast.Call(function, arguments[:-1], keywords))
-            for left_out in (keyword for keyword in keywords if keyword.arg):
+            for left_out in (keyword for keyword in keywords if keyword.arg not in (None, "strict")):
                 kept = [keyword for keyword in keywords if keyword is not left_out]
                 yield "argument", node, _text(ast.Call(function, arguments, kept))
         case ast.Expr(ast.Call()) | ast.Assign(
