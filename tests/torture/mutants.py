@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "src/idarts"
 WARM = ("torch", "pytest", "hypothesis", "numpy", "pydantic", "safetensors.torch", "sklearn.datasets")
 # A warm pytest cannot rewrite the assertions of plugins that are imported already, which does not matter here.
-QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:xdist", "-p", "no:cov", "-p", "no:anyio")
 BAR = 0.85  # of the mutants must be killed
 Planned = tuple[str, str, Mutation]  # with its area and its tests
 

@@ -12,7 +12,8 @@ FUSED = "spaces/test_fused_supernets -k 'not leave_the_supernet_alone'"
 CORE = "hypergrad/test_methods hypergrad/test_closed_forms hypergrad/test_diagnostics"
 TABLE: Table = {
     "hypergrad": {
-        "hypergrad/*.py": f"{CORE} hypergrad/test_network hypergrad/test_no_side_effects hypergrad/test_bad_input",
+        "hypergrad/*.py": f"{CORE} hypergrad/test_network hypergrad/test_no_side_effects hypergrad/test_bad_input"
+        " hypergrad/test_wrong_derivatives",
         "hypergrad/solvers/*.py": f"{CORE} hypergrad/test_bad_input",
         "hypergrad/solvers/[abfrs]*.py": "hypergrad/test_methods hypergrad/test_running hypergrad/test_closed_forms",
         "hypergrad/warm.py": "hypergrad/test_methods hypergrad/test_running",
