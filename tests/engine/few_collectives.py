@@ -115,8 +115,9 @@ def comparisons():
         "numbers swapped": [one.flip(0), two],
         "tensors swapped": [two, one],
         "a sign of zero": [one, two, torch.tensor([-0.0])],
+        "the first of many": [two, two, *[torch.tensor([0.0])] * 60],
     }
-    plain = {name: [one, two, torch.tensor([0.0])][: len(w)] for name, w in others.items()}
+    plain = {name: [one, two, *[torch.tensor([0.0])] * 60][: len(w)] for name, w in others.items()}
     precisions = [torch.float64, torch.float16, torch.bfloat16]
     return {
         "facts": error_of(require_equal, facts),
