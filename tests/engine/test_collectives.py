@@ -53,7 +53,7 @@ def test_sums_means_and_what_they_send(found):
         sums = part["sums"]
         assert (sums["sum"], sums["mean"]) == ([3.0, 30.0], [1.5, 15.0])
         assert sums["mine"] == [1.0 + rank, 10.0 + 10 * rank]
-        assert (sums["inner"], sums["outer"]) == ((1, 16), (2, 8 + 16))
+        assert (sums["inner"], sums["outer"]) == ((1, 16), (3, 8 + 16 + 4))
 
 
 def test_gradients_and_measures_in_one_collective(found):

@@ -128,6 +128,19 @@ def test_nystrom_of_low_rank_is_exact_on_a_low_rank_curvature():
     close(grads(problem, Nystrom(2, 0.3)), problem.direct + problem.implicit(damped), 1e-8)
 
 
+@pytest.mark.parametrize("tolerance", [0.3, 0.03, 1e-3])
+def test_conjugate_gradient_stops_at_the_first_residual_below_the_tolerance(tolerance):
+    problem = quadratic(30, 2, condition=50.0)
+
+    def residual(method):
+        estimate = hypergradient(problem.inner, problem.outer, (problem.w,), (problem.a,), method, diagnostics=True)
+        return estimate.diagnostics.residual, estimate.diagnostics.terms
+
+    reached, used = residual(ConjugateGradient(100, tolerance))
+    assert reached <= tolerance
+    assert residual(ConjugateGradient(used - 1, 0.0))[0] > tolerance
+
+
 def test_conjugate_gradient_stops_where_there_is_no_curvature_at_all():
     problem = quadratic(4, 2)
     problem.A = torch.zeros(4, 4, **float64)
