@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -151,6 +152,18 @@ class Lost:
 
     def set(self, *_):
         raise RuntimeError("connection closed")
+
+
+def test_a_watch_that_hangs_does_not_keep_its_process_alive(monkeypatch):
+    class Hanging:
+        def set(self, *_):
+            threading.Event().wait()
+
+    monkeypatch.setattr(watch, "BEAT", 0.02)
+    before = set(threading.enumerate())
+    with watch.watched(Hanging(), 0, 2, timedelta(seconds=5)):
+        time.sleep(0.1)
+    assert [thread.daemon for thread in set(threading.enumerate()) - before] == [True]
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,21 @@ def test_f2sa_reaches_the_penalty_methods_closed_form_at_any_w(multiplier):
     torch.testing.assert_close(several.implicit[0], estimate.implicit[0])
 
 
+@pytest.mark.parametrize(
+    ("method", "products"),
+    [(Running(refresh=3), 1), (AmIGO(iterations=3, refresh=3), 3), (Recursive(eta=0.3, refresh=3), 2)],
+)
+def test_the_eigenvalue_is_measured_at_first_and_then_by_two_products_every_refresh_calls(method, products):
+    problem, state, counts = quadratic(condition=10.0), None, []
+    for _ in range(7):
+        estimate = hypergradient(problem.inner, problem.outer, (problem.w,), (problem.a,), method, state=state)
+        state = estimate.state
+        counts.append(estimate.diagnostics.hvps)
+        assert estimate.diagnostics.eigenvalue == pytest.approx(10 + 0.02, rel=1e-3)
+    again = products + 2
+    assert counts == [20 + max(products - 1, 1), products, products, again, products, products, again]
+
+
 def test_f2sas_growing_multiplier_removes_its_bias():
     problem = quadratic()
     errors = [
@@ -371,6 +386,7 @@ def test_saba_takes_gauss_newton_products_of_a_part():
         other = hypergradient(inner, outer, w, a, Running(**options), state=whole)
         state, whole = ours.state, other.state
         torch.testing.assert_close(flat(ours.grads), flat(other.grads))
+        assert ours.diagnostics.terms == other.diagnostics.terms == 1
     torch.testing.assert_close(state["v"], whole["v"])
     assert not torch.allclose(state["v"], torch.zeros_like(state["v"]))
 
