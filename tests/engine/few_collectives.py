@@ -136,8 +136,7 @@ def comparisons():
 
 
 def clocks():
-    clock = Clock()
-    with clock, clock:
+    with Clock() as clock, clock:
         time.sleep(0.2 * rank())
     kept = clock.seconds
     error_of(fail_within, clock)
