@@ -18,6 +18,7 @@ from idarts.searching import METHODS, STRATEGIES, Task, config
 from idarts.searching.judge import largest
 from idarts.searching.relaxations.gumbel import Gumbel
 from idarts.searching.selections.best_of import BestOf
+from idarts.searching.selections.evolution import Evolution, draw
 from idarts.searching.selections.perturbation import Perturbation
 from idarts.searching.selections.trials import Trial, Trials, halve, neighbours, shortened
 from idarts.searching.settings import Controller as ControllerSettings
@@ -174,9 +175,10 @@ class TestSelection:
         search = begin_on(supernet(), [(torch.zeros(2, 1, 8, 8), torch.zeros(2).long())])
         with torch.no_grad():
             search.a[0].zero_()[:, OPS.index("nor_conv_3x3")] = math.log(4.0)  # half of the mass
-        ops = [op for _ in range(300) for op in nas_bench_201.to_ops(search.strategy.sample())]
-        assert ops.count("nor_conv_3x3") / len(ops) == pytest.approx(0.5, abs=0.04)
-        assert ops.count("none") / len(ops) == pytest.approx(0.125, abs=0.03)
+        for sample in (search.strategy.sample, lambda: search.pick(draw(search))):  # `draw` is that of evolution
+            ops = [op for _ in range(300) for op in nas_bench_201.to_ops(sample())]
+            assert ops.count("nor_conv_3x3") / len(ops) == pytest.approx(0.5, abs=0.04)
+            assert ops.count("none") / len(ops) == pytest.approx(0.125, abs=0.03)
 
     def test_best_of_is_the_best_by_its_own_weights_and_leaves_no_trace(self, parts):
         stream = Batches(parts[1], 32, seed=1)
@@ -252,6 +254,7 @@ class TestSelection:
         assert BestOf().seconds(search) == pytest.approx(3 * 7 * 2 / 3)  # a forward pass is a third
         assert Perturbation().seconds(search) == pytest.approx(3 * 30 * 2 / 3)  # 6 decisions of 5 options
         assert Perturbation(tune=4).seconds(search) == pytest.approx(3 * (30 * 2 / 3 + 4 * 6))
+        assert Evolution(4).seconds(search) == pytest.approx(3 * 7 * 5 * 2 / 3)  # the first ones and four generations
         trials = Trials()
         trials.step_seconds = 0.5
         assert trials.seconds(search) == 0.5 * (7 * 5 + 3 * 10)  # seven of the 25 neighbours

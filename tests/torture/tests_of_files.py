@@ -36,7 +36,7 @@ TABLE: Table = {
         "searching/selections/*.py": "searching/test_axes::TestSelection searching/test_axes::TestTrials",
         "searching/selections/perturbation.py": "searching/test_axes::TestSelection searching/test_method_regularisers",
         "searching/selections/few_skips.py": "searching/test_method_p_darts",
-        "searching/selections/evolution.py": "searching/test_novelty",
+        "searching/selections/evolution.py": "searching/test_novelty searching/test_axes::TestSelection",
     },
     "fused spaces": {
         "spaces/supernet.py": FUSED,
