@@ -386,6 +386,8 @@ def test_saba_takes_gauss_newton_products_of_a_part():
         other = hypergradient(inner, outer, w, a, Running(**options), state=whole)
         state, whole = ours.state, other.state
         torch.testing.assert_close(flat(ours.grads), flat(other.grads))
+        torch.testing.assert_close(ours.inner_gradient, other.inner_gradient)
+        assert (ours.inner_loss, ours.outer_loss) == (other.inner_loss, other.outer_loss)
         assert ours.diagnostics.terms == other.diagnostics.terms == 1
     torch.testing.assert_close(state["v"], whole["v"])
     assert not torch.allclose(state["v"], torch.zeros_like(state["v"]))
