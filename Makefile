@@ -9,7 +9,7 @@ EXTRAS := dev
 
 SITE   := docs/_build/html
 
-.PHONY: demo test torture check docs pictures dist bench format clean
+.PHONY: demo test torture mutants check docs pictures dist bench format clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/fit_shapes.py
@@ -20,6 +20,11 @@ test: check
 # Damaged files and faults at file operations, thousands of them: see docs/reliability.md. About an hour of CPU time.
 torture: $(STAMP)
 	IDARTS_TORTURE=$${IDARTS_TORTURE:-6000} $(BIN)/python -m pytest -n 2 --timeout 0 tests/torture
+
+# Small faults in the source, of which tests must notice 85 %: see docs/reliability.md. Results are in mutants.jsonl: a
+# second call continues, and --again tries survivors once more. About an hour of CPU time.
+mutants: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/torture/mutants.py --count 300 --processes 2
 
 check: $(STAMP)
 	$(BIN)/ruff check .

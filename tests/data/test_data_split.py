@@ -41,6 +41,17 @@ def test_counts_are_met_exactly(data):
     assert not set(one.indices.tolist()) & set(two.indices.tolist())
 
 
+@pytest.mark.parametrize(
+    ("labels", "counts"), [([0, 1, 0, 1, 0, 1], [2, 1]), ([2, 1, 0] * 2, [1, 1, 1]), ([1, 0], [1])]
+)
+def test_equal_remainders_go_to_the_first_classes(labels, counts):
+    first, second = split(part_of(labels), 0.5)
+    assert first.labels.bincount().tolist() == counts
+    assert (first.labels.bincount(minlength=3) + second.labels.bincount(minlength=3)).tolist() == [
+        labels.count(label) for label in range(3)
+    ]
+
+
 def test_the_seed_decides_and_the_global_generator_does_not():
     part = load("digits").train
     torch.manual_seed(1)

@@ -9,9 +9,12 @@ import time
 
 import pytest
 
+from idarts.arch import parse
 from idarts.engine.folder import (
     claim,
+    current_architecture,
     drop_rounds,
+    extend,
     is_finished,
     is_run,
     read_config,
@@ -87,6 +90,46 @@ def test_damage_is_named(tmp_path, text):
         read_result(tmp_path)
     with pytest.raises(InputError, match=r"no-such/config.json cannot be read: No such file"):
         read_config(tmp_path / "no-such")
+
+
+def test_damaged_settings_are_those_of_a_run_where_a_run_has_been(tmp_path):
+    (tmp_path / "config.json").write_text("{")
+    assert not is_run(tmp_path)
+    (tmp_path / ".lock").touch()
+    assert is_run(tmp_path)
+
+
+@pytest.mark.parametrize(("more", "command"), [({}, "search"), ({"architecture": "nas-bench-201:0"}, "train")])
+def test_a_run_without_rounds_names_the_command_that_continues_it(tmp_path, more, command):
+    start(tmp_path, {**CONFIG, **more})
+    with pytest.raises(
+        InputError, match=f"no rounds yet; wait for the first round, or start it with `idarts {command} "
+    ):
+        read_run(tmp_path)
+
+
+def test_the_current_architecture_is_that_of_the_last_checkpoint_then_of_the_result(tmp_path):
+    start(tmp_path, CONFIG)
+    with round_log(tmp_path) as append:
+        for number in (1, 2, 3):
+            append({"number": number, "architecture": f"nas-bench-201:{number}"})
+    assert current_architecture(tmp_path) == parse("nas-bench-201:3")
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "00000002.pt").touch()
+    assert current_architecture(tmp_path) == parse("nas-bench-201:2")
+    write_result(tmp_path, {"architecture": "nas-bench-201:7", "rounds": 3})
+    assert current_architecture(tmp_path) == parse("nas-bench-201:7")
+
+
+def test_a_longer_budget_makes_a_run_unfinished_and_is_recorded(tmp_path):
+    start(tmp_path, CONFIG)
+    extend(tmp_path, {"rounds": 8}, {"round": 3})  # nothing to delete yet
+    write_result(tmp_path, {"accuracy": 0.5})
+    (tmp_path / "report.html").touch()
+    extend(tmp_path, {"rounds": 9}, {"round": 8})
+    assert not is_finished(tmp_path)
+    assert not (tmp_path / "report.html").exists()
+    assert read_config(tmp_path) == {**CONFIG, "rounds": 9, "history": [{"round": 3}, {"round": 8}]}
 
 
 def test_a_folder_of_other_things_is_refused(tmp_path):

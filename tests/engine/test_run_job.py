@@ -10,7 +10,7 @@ from counting_job import Group, Round, Settings
 
 from idarts.engine import checkpoint
 from idarts.engine.folder import read_config, read_made_with, read_result, read_rounds
-from idarts.engine.run import Interrupted, Job, run_job
+from idarts.engine.run import Interrupted, Job, run_job, start_job
 from idarts.errors import IdartsError, InputError, NotFiniteError
 
 
@@ -52,12 +52,12 @@ def run(path, settings=None, **options):
             work.on_message(f"selection {place}")
         return {"total": log[-1]["total"]}
 
-    data = options.pop("data", None)
+    more = {name: options.pop(name) for name in ("data", "growing") if name in options}
 
     def prepare():
         entry = {"seen": True}
         facts = {"kind": "count"}
-        return Job(work, lambda record: {**vars(record), **entry}, result, kind="count", facts=facts, data=data)
+        return Job(work, lambda record: {**vars(record), **entry}, result, kind="count", facts=facts, **more)
 
     log = run_job(prepare, settings, path, on_message=options.pop("on_message", messages.append), **options)
     return log, messages
@@ -79,6 +79,50 @@ def test_a_run_from_start_to_end(tmp_path):
     assert result["total"] == 21
     assert result["seconds"] >= log[-1]["seconds"] >= log[0]["seconds"] >= 0
     assert read_config(tmp_path / "run")["kind"] == "count"
+
+
+def test_a_run_is_replaced_only_on_request_and_then_wholly(tmp_path):
+    run(tmp_path / "run")
+    with pytest.raises(InputError, match="already holds a run"):
+        run(tmp_path / "run")
+    assert numbers(tmp_path / "run") == [4, 6]
+    log, _ = run(tmp_path / "run", Settings(rounds=3), overwrite=True)
+    assert [entry["total"] for entry in log] == [1, 3, 6]
+    assert numbers(tmp_path / "run") == [2, 3]
+
+
+def test_a_job_that_is_closed_between_rounds_writes_a_checkpoint(tmp_path):
+    work = Count(6)
+    job = Job(work, vars, lambda log: {"rounds logged": len(log)}, kind="count")
+    running = start_job(lambda: job, Settings(), tmp_path / "run")
+    for _ in range(4):  # before the first round, and after three
+        assert next(running) is work
+    running.close()
+    assert numbers(tmp_path / "run") == [2, 3]
+    log, _ = run(tmp_path / "run", resume=True)
+    assert [entry["total"] for entry in log] == [1, 3, 6, 10, 15, 21]
+
+
+def test_without_a_terminal_a_run_that_stops_still_writes_its_checkpoint(tmp_path):
+    def hang_up(record):
+        if record.number == 3:
+            os.kill(os.getpid(), signal.SIGHUP)
+        return vars(record)
+
+    def show(record, _work):
+        if record.number == 3:
+            raise BrokenPipeError
+
+    job = Job(Count(6), hang_up, lambda _: {}, kind="count")
+    with pytest.raises(Interrupted, match="3"):
+        run_job(lambda: job, Settings(), tmp_path / "run", on_round=show)
+    assert numbers(tmp_path / "run") == [2, 3]
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):  # nobody asked for a stop: an error is an error
+        run(tmp_path / "run", resume=True, on_round=full)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -149,6 +193,25 @@ def test_other_settings_are_refused_and_new_ones_are_not(tmp_path):
         damping: float = 0.5
 
     run(tmp_path / "run", Newer(), resume=True)
+
+
+@dataclass(frozen=True)
+class Limited(Settings):
+    minutes: float | None = 3.0
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "grows"), [(3.0, 4.0, True), (3.0, None, True), (3.0, 2.0, False), (None, 3.0, False)]
+)
+def test_a_budget_of_a_resumed_run_can_only_grow(tmp_path, before, now, grows):
+    run(tmp_path / "run", Limited(minutes=before), growing=("minutes",))
+    if grows:
+        run(tmp_path / "run", Limited(minutes=now), resume=True, growing=("minutes",))
+        config = read_config(tmp_path / "run")
+        assert (config["minutes"], config["history"]) == (now, [{"round": 6, "minutes": [before, now]}])
+    else:
+        with pytest.raises(InputError, match=f"started with minutes {before}, which can only grow; {now} is less"):
+            run(tmp_path / "run", Limited(minutes=now), resume=True, growing=("minutes",))
 
 
 def test_a_state_that_is_not_healthy_is_not_saved(tmp_path):
@@ -265,6 +328,16 @@ def test_too_little_memory_is_one_line_that_names_the_checkpoint(tmp_path, error
     words = r"^there is not enough memory; the last whole checkpoint is that of round 4: end other programs, then"
     with pytest.raises(IdartsError, match=words):
         run(tmp_path / "run", on_round=fail)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("shapes do not match"), InputError("out of memory cards")])
+def test_other_errors_pass_as_they_are(tmp_path, error):
+    def fail(*_):
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        run(tmp_path / "run", on_round=fail)
+    assert caught.value is error
 
 
 def test_a_full_disk_names_the_checkpoint_that_is_whole(tmp_path, monkeypatch):

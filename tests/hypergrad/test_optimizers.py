@@ -68,10 +68,11 @@ def test_reverse_mode_is_the_derivative_of_the_real_trajectory(name, warm):
     steps = 3
     expected = by_differences(inner, outer, w, a, optimizer, steps)
     options = from_optimizer(optimizer, (p for p in w))
+    rates = flat([torch.full_like(p, group["lr"]) for group in optimizer.param_groups for p in group["params"]])
     for method in (ReverseMode(steps, **options), TruncatedReverse(steps, steps, **options)):
-        torch.testing.assert_close(
-            flat(hypergradient(inner, outer, w, a, method).grads), expected, rtol=2e-5, atol=1e-8
-        )
+        estimate = hypergradient(inner, outer, w, a, method)
+        torch.testing.assert_close(flat(estimate.grads), expected, rtol=2e-5, atol=1e-8)
+        assert estimate.diagnostics.step == pytest.approx(rates.mean().item())
     assert str(optimizer.state_dict()) == str(before[0])
     assert torch.equal(flat(w), before[1])
 

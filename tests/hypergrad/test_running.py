@@ -130,6 +130,21 @@ def test_f2sa_reaches_the_penalty_methods_closed_form_at_any_w(multiplier):
     torch.testing.assert_close(several.implicit[0], estimate.implicit[0])
 
 
+@pytest.mark.parametrize(
+    ("method", "products"),
+    [(Running(refresh=3), 1), (AmIGO(iterations=3, refresh=3), 3), (Recursive(eta=0.3, refresh=3), 2)],
+)
+def test_the_eigenvalue_is_measured_at_first_and_then_by_two_products_every_refresh_calls(method, products):
+    problem, state, counts = quadratic(condition=10.0), None, []
+    for _ in range(7):
+        estimate = hypergradient(problem.inner, problem.outer, (problem.w,), (problem.a,), method, state=state)
+        state = estimate.state
+        counts.append(estimate.diagnostics.hvps)
+        assert estimate.diagnostics.eigenvalue == pytest.approx(10 + 0.02, rel=1e-3)
+    again = products + 2
+    assert counts == [20 + max(products - 1, 1), products, products, again, products, products, again]
+
+
 def test_f2sas_growing_multiplier_removes_its_bias():
     problem = quadratic()
     errors = [
@@ -354,6 +369,28 @@ def test_saba_is_unbiased_and_its_noise_vanishes():
     assert spread[1] < 1e-6 * spread[0]
     exact = hypergradient(inner, outer, w, a, Exact(damping=1.0))
     torch.testing.assert_close(flat(each[0].grads), flat(exact.grads), rtol=1e-3, atol=1e-5)
+
+
+def test_saba_takes_gauss_newton_products_of_a_part():
+    """With one part for each loss it is `Running`, whose Gauss–Newton products need the loss's outputs, too."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).double()
+    w, a = tuple(net[0].parameters()), tuple(net[2].parameters())
+    inner, outer = (
+        lift(net, cross_entropy, (torch.randn(6, 3).double(), torch.randint(2, (6,))), w, a) for _ in range(2)
+    )
+    state = whole = None
+    for _ in range(3):
+        options = {"step": 0.3, "damping": 0.1, "curvature": "gauss_newton"}
+        ours = hypergradient(Part(inner, 0, 1), Part(outer, 0, 1), w, a, Saba(**options), state=state)
+        other = hypergradient(inner, outer, w, a, Running(**options), state=whole)
+        state, whole = ours.state, other.state
+        torch.testing.assert_close(flat(ours.grads), flat(other.grads))
+        torch.testing.assert_close(ours.inner_gradient, other.inner_gradient)
+        assert (ours.inner_loss, ours.outer_loss) == (other.inner_loss, other.outer_loss)
+        assert ours.diagnostics.terms == other.diagnostics.terms == 1
+    torch.testing.assert_close(state["v"], whole["v"])
+    assert not torch.allclose(state["v"], torch.zeros_like(state["v"]))
 
 
 def test_saba_says_what_it_needs():

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import pytest
 import torch
@@ -17,8 +18,10 @@ from idarts.searching import METHODS, STRATEGIES, Task, config
 from idarts.searching.judge import largest
 from idarts.searching.relaxations.gumbel import Gumbel
 from idarts.searching.selections.best_of import BestOf
+from idarts.searching.selections.evolution import Evolution, draw
 from idarts.searching.selections.perturbation import Perturbation
-from idarts.searching.selections.trials import Trial, halve, neighbours
+from idarts.searching.selections.trials import Trial, Trials, halve, neighbours, shortened
+from idarts.searching.settings import Controller as ControllerSettings
 from idarts.searching.settings import Selection
 from idarts.searching.stage import Restricted
 from idarts.searching.strategies.controller import Controller, shapes_of
@@ -173,9 +176,10 @@ class TestSelection:
         search = begin_on(supernet(), [(torch.zeros(2, 1, 8, 8), torch.zeros(2).long())])
         with torch.no_grad():
             search.a[0].zero_()[:, OPS.index("nor_conv_3x3")] = math.log(4.0)  # half of the mass
-        ops = [op for _ in range(300) for op in nas_bench_201.to_ops(search.strategy.sample())]
-        assert ops.count("nor_conv_3x3") / len(ops) == pytest.approx(0.5, abs=0.04)
-        assert ops.count("none") / len(ops) == pytest.approx(0.125, abs=0.03)
+        for sample in (search.strategy.sample, lambda: search.pick(draw(search))):  # `draw` is that of evolution
+            ops = [op for _ in range(300) for op in nas_bench_201.to_ops(sample())]
+            assert ops.count("nor_conv_3x3") / len(ops) == pytest.approx(0.5, abs=0.04)
+            assert ops.count("none") / len(ops) == pytest.approx(0.125, abs=0.03)
 
     def test_best_of_is_the_best_by_its_own_weights_and_leaves_no_trace(self, parts):
         stream = Batches(parts[1], 32, seed=1)
@@ -224,6 +228,46 @@ class TestSelection:
         Perturbation()(search)
         assert weights[0].min() > 0 if none else torch.stack(weights).abs().max() == 0
 
+    def test_perturbation_judges_each_decision_with_those_before_it_fixed(self):
+        torch.manual_seed(0)
+        search = begin_on(supernet(), [(torch.randn(8, 1, 8, 8), torch.arange(8))])
+        net, seen = search.net, []
+
+        class Watched(type(net)):
+            def forward(self, images, *, mixtures=None):
+                seen.append(mixtures["cell"].weights)
+                return super().forward(images, mixtures=mixtures)
+
+        net.__class__ = Watched
+        ops = nas_bench_201.to_ops(Perturbation()(search).architecture)
+        fixed = nn.functional.one_hot(torch.tensor([OPS.index(op) for op in ops]), len(OPS)).float()
+        options = len(OPS) - 1  # `none` is not a candidate
+        assert len(seen) == options * len(ops)
+        for place, weights in enumerate(seen):
+            row = place // options
+            assert torch.equal(weights[:row], fixed[:row])
+            assert (weights[row:] > 0).sum() == (len(ops) - row) * len(OPS) - 1  # one option is away, the rest is open
+
+    def test_selections_estimate_their_time_by_the_pace_of_the_rounds(self):
+        batches = [(torch.zeros(2, 1, 8, 8), torch.zeros(2).long())] * 2
+        search = begin_on(supernet(), batches, samples=7, steps=5)
+        search.clock.seconds, search.spent.gradient_evaluations = 12.0, 4.0  # 3 s each
+        assert BestOf().seconds(search) == pytest.approx(3 * 7 * 2 / 3)  # a forward pass is a third
+        assert Perturbation().seconds(search) == pytest.approx(3 * 30 * 2 / 3)  # 6 decisions of 5 options
+        assert Perturbation(tune=4).seconds(search) == pytest.approx(3 * (30 * 2 / 3 + 4 * 6))
+        assert Evolution(4).seconds(search) == pytest.approx(3 * 7 * 5 * 2 / 3)  # the first ones and four generations
+        trials = Trials()
+        trials.step_seconds = 0.5
+        assert trials.seconds(search) == 0.5 * (7 * 5 + 3 * 10)  # seven of the 25 neighbours
+        search.mask = {"cell": [[True, True, False, False, False]] * 2 + [[True] + [False] * 4] * 4}
+        assert trials.seconds(search) == 0.5 * 3 * 5  # α's own, and one for each of the two that are open
+
+    def test_rules_that_need_shared_weights_are_refused_without_them(self):
+        with pytest.raises(InputError, match=r"selection.rule perturbation needs shared weights, which strategy"):
+            idarts.search(
+                "nas-bench-201", "digits", method="random-search", rounds=1, selection={"rule": "perturbation"}
+            )
+
 
 class TestTrials:
     def test_neighbours_are_one_decision_away_the_nearest_first(self):
@@ -260,6 +304,64 @@ class TestTrials:
         assert selected.tried[0].loss < selected.tried[1].loss
         assert torch.equal(state, torch.get_rng_state())
         assert trial(candidates[0], 5) == trial(candidates[0], 5)  # the same for all, and every time
+
+    def test_candidates_start_alike_and_longer_trials_from_other_weights(self):
+        """A lucky draw must not win twice."""
+        x, starts = torch.randn(8, 4), []
+
+        def build(_):
+            net = nn.Linear(4, 1)
+            starts.append(net.weight.detach().clone())
+            return net
+
+        trial = Trial(build, lambda: iter([(x, x[:, :1])] * 4), [(x, x[:, :1])], mse_loss, rate=0.05, seed=1)
+        candidates = [Architecture("choice", choices={"layer": name}) for name in "ab"]
+        for steps in (2, 4):
+            for candidate in candidates:
+                trial(candidate, steps)
+        assert torch.equal(starts[0], starts[1])
+        assert torch.equal(starts[2], starts[3])
+        assert not torch.equal(starts[0], starts[2])
+
+    @pytest.mark.parametrize("best", [False, True])
+    def test_a_trial_is_sgd_by_hand(self, best):
+        """Nesterov's momentum, weight decay, and a cosine to 0; judged at the end, or at the best of its looks."""
+        torch.manual_seed(0)
+        batches = [(torch.randn(6, 4).double(), torch.randn(6, 1).double()) for _ in range(9)]
+        valid, rate, steps = batches[-1], 0.2, 8
+        build = lambda _: nn.Linear(4, 1).double()  # noqa: E731
+        trial = Trial(build, lambda: iter(batches), [valid], mse_loss, rate=rate, seed=1, best=best)
+        torch.manual_seed(1 + steps)
+        net, losses = build(None), []
+        sgd = torch.optim.SGD(net.parameters(), rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
+        for step, (x, y) in enumerate(batches[:steps]):
+            sgd.param_groups[0]["lr"] = rate * 0.5 * (1 + math.cos(math.pi * step / steps))
+            sgd.zero_grad()
+            mse_loss(net(x), y).backward()
+            sgd.step()
+            losses.append(mse_loss(net(valid[0]), valid[1]).item())
+        expected = min(losses) if best else losses[-1]
+        assert trial(Architecture("choice", choices={"layer": "a"}), steps) == pytest.approx(expected, rel=1e-12)
+        assert min(losses) != losses[-1]
+
+    def test_the_time_of_a_step_is_that_of_the_second(self):
+        seen = []
+
+        def loss(outputs, targets):
+            seen.append(time.monotonic())
+            time.sleep(0.05 if len(seen) == 2 else 0.3)
+            return mse_loss(outputs, targets)
+
+        x, before = torch.randn(8, 4), torch.get_rng_state()
+        trial = Trial(lambda _: nn.Linear(4, 1), iter, [], loss, rate=0.05, seed=1)
+        assert 0.05 <= trial.step_seconds(None, (x, x[:, :1])) < 0.3
+        assert len(seen) == 2
+        assert torch.equal(torch.get_rng_state(), before)
+
+    def test_a_budget_that_is_met_exactly_shortens_nothing_more(self):
+        assert shortened(4, 40, most=320) == (4, 40)
+        assert shortened(4, 40, most=80) == (4, 10)
+        assert shortened(4, 40, most=79) == (3, 10)
 
     def test_the_better_half_is_tried_again_twice_as_long(self):
         asked = []
@@ -329,6 +431,13 @@ class TestController:
         assert len(likely) == 9
         assert sum(likely.values()) == pytest.approx(1.0, abs=1e-5)
         assert 0 < entropy.item() <= 2 * math.log(3) + 1e-6
+
+    def test_its_loss_is_reinforce_with_a_moving_baseline_less_the_entropy(self):
+        controller = Controller({"cell": (1, 2)}, settings=ControllerSettings(baseline=0.75, entropy=0.5))
+        likelihood, entropy = torch.tensor(-2.0), torch.tensor(3.0)
+        first, second = (controller.loss(torch.tensor(reward), likelihood, entropy).item() for reward in (0.5, 1.0))
+        assert first == -0.5 * 3.0  # the first reward is the baseline
+        assert second == (1.0 - 0.625) * 2.0 - 0.5 * 3.0
 
     def test_it_learns_what_is_rewarded(self):
         torch.manual_seed(0)

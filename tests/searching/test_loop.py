@@ -193,6 +193,51 @@ def test_methods_without_hypergradients_end_as_well(parts, method):
     assert all(parameter.isfinite().all() for parameter in kept)
 
 
+@pytest.mark.filterwarnings("ignore:a loss or the hypergradient was not finite")
+def test_bad_rounds_count_only_in_a_row(parts):
+    search = begin(parts, "darts-first-order", rounds=9)
+    good = search.task.valid
+
+    class Spoilt:
+        """Only every third validation batch is finite."""
+
+        taken = 0
+
+        def __next__(self):
+            self.taken += 1
+            images, labels = next(good)
+            return images * (1.0 if self.taken % 3 == 0 else math.nan), labels
+
+    give(search, valid=Spoilt())
+    healthy = []
+    assert search.healthy
+    for one in search.rounds():
+        healthy.append(search.healthy)
+        assert search.healthy == math.isfinite(one.valid_loss) == (one.valid_accuracy is not None)
+    assert healthy == [False, False, True] * 3  # six bad ones in all
+
+
+def test_weights_do_not_draw_what_the_hypergradient_drew(parts):
+    """It puts the random state back, so without a draw after it the next path would be the same."""
+    search = begin(parts, "gdas", rounds=2)
+    before = torch.get_rng_state()
+    drawn = search.strategy.mixtures()["cell"].weights
+    torch.set_rng_state(before)
+    search.strategy.step()
+    assert not torch.equal(torch.get_rng_state(), before)
+    with torch.no_grad():
+        search.a[0].zero_()
+    assert not torch.equal(search.strategy.mixtures()["cell"].weights, drawn)
+
+
+def test_a_resumed_search_has_the_minutes_that_were_left(parts):
+    first = begin(parts, rounds=10**6, minutes=1.0)
+    first.clock.seconds = 45.0
+    resumed = begin(parts, rounds=10**6, minutes=1.0)
+    resumed.load_state_dict(first.state_dict())
+    assert (resumed.used(), resumed.seconds_left()) == (0.75, 15.0)
+
+
 def test_what_is_not_in_the_relaxation_is_not_selected(parts):
     search = begin(parts, rounds=1, none=False)
     with torch.no_grad():
@@ -303,6 +348,25 @@ class TestCheckpoints:
         assert (number, state["x"].item(), len(problems)) == (1, 1, 1)
         assert "is damaged, or not written by idarts" in problems[0]
 
+    def test_a_digest_that_does_not_match_is_damage(self, tmp_path):
+        """The rest of the file is whole, and torch would read it."""
+        path = checkpoint.save(tmp_path, 1, {"x": torch.zeros(2)})
+        content = path.read_bytes()
+        path.write_bytes(content[:-1] + (b"1" if content.endswith(b"0") else b"0"))
+        with pytest.raises(InputError, match="is damaged, or not written by idarts"):
+            checkpoint.load(path)
+
+    def test_without_a_digest_the_archives_checksums_count(self, tmp_path):
+        """0.1.0 wrote none."""
+        path = checkpoint.save(tmp_path, 1, {"x": torch.full((64,), 3.0)})
+        archive = path.read_bytes()[: -len("sha256:") - 64]
+        path.write_bytes(archive)
+        assert checkpoint.load(path)[1]["x"].sum() == 192
+        place = archive.index(torch.full((64,), 3.0).numpy().tobytes())
+        path.write_bytes(archive[:place] + b"\x01" + archive[place + 1 :])
+        with pytest.raises(InputError, match="is damaged, or not written by idarts"):
+            checkpoint.load(path)
+
     def test_nothing_in_a_foreign_file_runs(self, tmp_path):
         class Evil:
             def __reduce__(self):
@@ -359,6 +423,11 @@ class TestBudgets:
         search = begin(parts, rounds=1000, minutes=0.02)
         assert len(list(search.rounds())) < 50
         assert search.clock.seconds >= 1.2
+
+    def test_no_more_than_all_is_used(self, parts):
+        search = begin(parts, rounds=10**6, minutes=1.0)
+        search.clock.seconds = 90.0
+        assert (search.used(), search.stage_part(), search.seconds_left()) == (1.0, 1.0, -30.0)
 
     def test_none_of_them_may_be_zero(self):
         with pytest.raises(InputError, match="minutes is 0"):

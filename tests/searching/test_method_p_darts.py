@@ -102,6 +102,7 @@ class TestFewSkips:
             assert self.skips(chosen) == min(most, self.skips(plain))
             assert chosen.cells["reduce"] == plain.cells["reduce"]
         assert FewSkips(8)(search).architecture == plain
+        assert FewSkips()(search).architecture == FewSkips(2)(search).architecture  # as in the paper
 
     def test_the_strongest_stay_and_a_second_time_changes_nothing(self):
         search = self.searched()

@@ -36,8 +36,8 @@ class Pair:
         for alpha in self.fused.alpha.values():
             torch.nn.init.normal_(alpha)
         self.plain.load_state_dict(to_plain(self.fused.state_dict(), self.plain.state_dict(), self.place))
-        side = size or skeleton.image
-        self.batch = torch.randn(3, 3, side, side, dtype=dtype), torch.randint(5, (3,))
+        sides = size or (skeleton.image, skeleton.image)
+        self.batch = torch.randn(3, 3, *sides, dtype=dtype), torch.randint(5, (3,))
 
     def gradients(self, net):
         loss = cross_entropy(net(self.batch[0]), self.batch[1])
@@ -96,9 +96,9 @@ def test_hessian_vector_and_mixed_products(pair):
         torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("space", ["nas-bench-201", "darts"])
-def test_float32_and_odd_images(space):
-    pair = Pair(space, torch.float32, size=11)
+@pytest.mark.parametrize(("space", "size"), [("nas-bench-201", (11, 11)), ("darts", (11, 11)), ("darts", (11, 10))])
+def test_float32_and_odd_images(space, size):
+    pair = Pair(space, torch.float32, size)
     (loss, fused), (expected, plain) = pair.gradients(pair.fused), pair.gradients(pair.plain)
     torch.testing.assert_close(loss, expected)
     for name in pair.fused.alpha:

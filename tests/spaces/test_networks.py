@@ -51,12 +51,12 @@ def test_every_published_cell_makes_a_network(name):
 
 
 @pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize("size", [6, 7])
+@pytest.mark.parametrize("size", [(6, 6), (7, 7), (6, 7)])
 @pytest.mark.parametrize("name", EDGE_OPERATIONS)
 def test_operations_keep_channels_and_halve_rounding_up(name, size, stride):
-    images = torch.randn(2, 4, size, size)
+    images = torch.randn(2, 4, *size)
     result = operation(name, 4, stride)(images)
-    assert result.shape == (2, 4, -(-size // stride), -(-size // stride))
+    assert result.shape == (2, 4, *(-(-side // stride) for side in size))
     bare = operation(name, 4, stride, affine=False)
     assert all(layer.weight is None for layer in bare.modules() if isinstance(layer, nn.BatchNorm2d))
 
@@ -65,11 +65,13 @@ def test_none_is_zero_also_where_the_input_is_not_finite():
     assert operation("none", 3)(torch.full((1, 3, 2, 2), float("nan"))).eq(0).all()
 
 
-def test_factorized_reduce_sees_every_second_pixel_twice():
-    """On even images it is exactly two strided 1×1 convolutions, the second one pixel further down and right."""
+@pytest.mark.parametrize("size", [(6, 6), (5, 6), (6, 5), (5, 5)])
+def test_factorized_reduce_sees_every_second_pixel_twice(size):
+    """It is two strided 1×1 convolutions, the second one pixel further down and right, of 0 beyond the image."""
     layer = FactorizedReduce(3, 5).eval()
-    images = torch.randn(2, 3, 6, 6)
-    positive = images.relu()
+    images = torch.randn(2, 3, *size)
+    positive = torch.zeros(2, 3, 6, 6)
+    positive[:, :, : size[0], : size[1]] = images.relu()
     halves = [
         torch.nn.functional.conv2d(positive, layer.straight.weight, stride=2),
         torch.nn.functional.conv2d(positive[:, :, 1:, 1:], layer.shifted.weight, stride=2),

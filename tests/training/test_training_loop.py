@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from idarts.data import Augment, Batches, load
+from idarts.data.record import take
 from idarts.errors import NotFiniteError
 from idarts.spaces import network
 from idarts.training import TrainConfig, Training, Weights, loss_and_accuracy
@@ -75,6 +76,18 @@ def test_accumulation_is_the_large_batch(digits, parts):
     torch.testing.assert_close(weights_of(divided.net), weights_of(whole.net), rtol=1e-5, atol=1e-6)
     assert [r.train_loss for r in second] == pytest.approx([r.train_loss for r in first], rel=1e-5)
     assert [r.train_accuracy for r in second] == pytest.approx([r.train_accuracy for r in first], abs=1e-6)
+
+
+def test_unequal_parts_of_a_batch_weigh_by_their_images(digits):
+    """The last batch of an epoch may be short: 30 images make parts of 8, 8, 8 and 6."""
+    few, found = take(digits.train, torch.arange(30), {}), []
+    for parts in (1, 4):
+        settings = TrainConfig(batch=32, epochs=2, log_steps=1, accumulate=parts)
+        training = Training(line(), Batches(few, 32, seed=3, drop_last=False), None, settings)
+        losses = [record.train_loss for record in training.rounds()]
+        found.append((losses, weights_of(training.net)))
+    assert found[1][0] == pytest.approx(found[0][0], rel=1e-5)
+    torch.testing.assert_close(found[1][1], found[0][1], rtol=1e-5, atol=1e-6)
 
 
 def test_the_average_is_its_closed_form(digits):
