@@ -10,9 +10,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 Grads = tuple[Tensor | None, ...]
 Map = Callable[[Tensor], Tensor]
+
+FAST_COLUMNS = 3  # oneDNN's gradient of a depthwise weight is eight times slower for wider kernels
 
 _aten = torch.ops.aten
 
@@ -238,6 +241,9 @@ class _Conv2dGrad(torch.autograd.Function):
 def _conv2d_backward(
     g: Tensor, x: Tensor, weight: Tensor, geometry: tuple[Any, ...], wanted: tuple[bool, ...]
 ) -> Grads:
+    if wanted[1] and _is_slow(x, weight, geometry):
+        grad_x, _, grad_bias = _conv2d_backward(g, x, weight, geometry, (wanted[0], False, wanted[2]))
+        return grad_x, _weight_by_columns(g, x, weight, geometry), grad_bias
     if not any(wanted):
         return None, None, None
     stride, padding, dilation, groups = geometry
@@ -245,6 +251,29 @@ def _conv2d_backward(
         g, x, weight, [weight.shape[0]], stride, padding, dilation, False, [0, 0], groups, wanted
     )
     return grads
+
+
+def _is_slow(x: Tensor, weight: Tensor, geometry: tuple[Any, ...]) -> bool:
+    """Whether oneDNN has no fast kernel for the gradient of a depthwise weight: it is wide, or higher than the image."""
+    _, padding, dilation, groups = geometry
+    depthwise = groups == x.shape[1] == weight.shape[0] and dilation == [1, 1] and x.device.type == "cpu"
+    return depthwise and (weight.shape[3] > FAST_COLUMNS or (any(padding) and weight.shape[2] > x.shape[2]))
+
+
+def _weight_by_columns(g: Tensor, x: Tensor, weight: Tensor, geometry: tuple[Any, ...]) -> Tensor:
+    """The gradient of a depthwise weight, a few columns at a time: each is that of a narrow weight, without padding."""
+    (down, across), (top, left), dilation, groups = geometry
+    bottom = (g.shape[2] - 1) * down + weight.shape[2] - top - x.shape[2]
+    right = (g.shape[3] - 1) * across - left - x.shape[3]  # of column 0
+    parts: list[Tensor] = []
+    for first in range(0, weight.shape[3], FAST_COLUMNS):
+        columns = weight[..., first : first + FAST_COLUMNS]
+        window = functional.pad(x, (left - first, right + first + columns.shape[3], top, bottom))  # negative: crop
+        narrow = [down, across], [0, 0], dilation, groups
+        _, part, _ = _conv2d_backward(g, window, columns, narrow, (False, True, False))
+        assert part is not None
+        parts.append(part)
+    return torch.cat(parts, dim=3)
 
 
 class Linear(torch.autograd.Function):

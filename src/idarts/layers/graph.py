@@ -13,6 +13,7 @@ from torch.nn import functional
 from idarts.layers.lean import relu
 from idarts.layers.mixing import mix
 from idarts.layers.mixture import Mixture
+from idarts.layers.reading import Reads
 
 
 def complete_edges(inputs: int, nodes: int) -> tuple[tuple[int, int], ...]:
@@ -127,15 +128,15 @@ class Fan(nn.Module):
         running = {op: [mixture.runs(row, columns[op]) for row in rows] for op in self.parallel}
         if not any(map(any, running.values())):
             return
-        x, together = relu(x), []
+        reads, together = Reads(relu(x)), []
         for op, module in self.parallel.items():
             if all(running[op]):
-                together.append(module(x, mixture.weights[rows, columns[op]]))
+                together.append(module(reads, mixture.weights[rows, columns[op]]))
                 continue
             member: Any = module.member
             for index, (row, node) in enumerate(zip(rows, targets, strict=True)):
                 if running[op][index]:
-                    node.scaled.append(member(x, index, mixture.weights[row, columns[op]]))
+                    node.scaled.append(member(reads, index, mixture.weights[row, columns[op]]))
         if together:
             for node, part in zip(targets, reduce(add, together).chunk(len(targets), dim=1), strict=True):
                 node.scaled.append(part)
