@@ -261,19 +261,27 @@ def _is_slow(x: Tensor, weight: Tensor, geometry: tuple[Any, ...]) -> bool:
 
 
 def _weight_by_columns(g: Tensor, x: Tensor, weight: Tensor, geometry: tuple[Any, ...]) -> Tensor:
-    """The gradient of a depthwise weight, a few columns at a time: each is that of a narrow weight, without padding."""
-    (down, across), (top, left), dilation, groups = geometry
-    bottom = (g.shape[2] - 1) * down + weight.shape[2] - top - x.shape[2]
-    right = (g.shape[3] - 1) * across - left - x.shape[3]  # of column 0
+    """The gradient of a depthwise weight, a few columns at a time: each is that of a narrow weight, without padding.
+
+    Neighbours share a column. So a 5×5 weight needs borders only: cropping x would be another copy.
+    """
+    stride, (top, left), dilation, groups = geometry
     parts: list[Tensor] = []
-    for first in range(0, weight.shape[3], FAST_COLUMNS):
+    for first in range(0, max(weight.shape[3] - 1, 1), FAST_COLUMNS - 1):
         columns = weight[..., first : first + FAST_COLUMNS]
-        window = functional.pad(x, (left - first, right + first + columns.shape[3], top, bottom))  # negative: crop
-        narrow = [down, across], [0, 0], dilation, groups
-        _, part, _ = _conv2d_backward(g, window, columns, narrow, (False, True, False))
+        ends = [(size - 1) * step for size, step in zip(g.shape[2:], stride, strict=True)]
+        bottom = _border(ends[0] - top + columns.shape[2] - x.shape[2], stride[0])
+        right = _border(ends[1] - left + first + columns.shape[3] - x.shape[3], stride[1])
+        window = functional.pad(x, (left - first, right, top, bottom))
+        _, part, _ = _conv2d_backward(g, window, columns, (stride, [0, 0], dilation, groups), (False, True, False))
         assert part is not None
         parts.append(part)
-    return torch.cat(parts, dim=3)
+    return torch.cat([*(part[..., : FAST_COLUMNS - 1] for part in parts[:-1]), parts[-1]], dim=3)
+
+
+def _border(missing: int, stride: int) -> int:
+    """Pixels to add, or (negative) to crop; less than a stride too many do no harm."""
+    return 0 if -stride < missing < 0 else missing
 
 
 class Linear(torch.autograd.Function):

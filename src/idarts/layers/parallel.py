@@ -66,7 +66,7 @@ class ParallelNorm(nn.Module):
 
     def forward(self, z: Tensor, scale: Tensor | None = None, part: slice = slice(None)) -> Tensor:
         """Normalise z, which holds the channels `part`."""
-        mean, var = self.running_mean[part], self.running_var[part]
+        mean, var = _part(self.running_mean, part), _part(self.running_var, part)
         return batch_norm(z, mean, var, scale, None, self.training, MOMENTUM, EPS)
 
 
@@ -86,13 +86,13 @@ class _ParallelBlock(nn.Module):
 
     def forward(self, x: Tensor, scale: Tensor | None, part: slice, sides: tuple[int, ...]) -> Tensor:
         wide, count = slice(part.start * self.channels, part.stop * self.channels), part.stop - part.start
-        weight, block = self.weight[wide], self.block
+        weight, block = _part(self.weight, wide), self.block
         stride = 1 if block.dilation == 2 else block.stride
         if self.pointwise is None:
             z = conv2d(x, weight, None, stride, block.kernel // 2, groups=x.shape[1] // self.channels)
         else:
             z = conv2d(x, weight, None, stride, block.kernel // 2, groups=count * self.channels)
-            z = conv2d(z, self.pointwise[wide], groups=count)
+            z = conv2d(z, _part(self.pointwise, wide), groups=count)
         # Gradients of dilated convolutions are slow; plain ones on every other pixel are not.
         if block.dilation == 2 and block.stride == 1:
             z = batch_to_space(z, *sides)
@@ -129,6 +129,11 @@ class ParallelReduce(nn.Module):
         z = torch.cat(rows, dim=4).flatten(3).permute(0, 3, 1, 2)
         result: Tensor = self.norm(z, scale, slice(part.start * self.channels, part.stop * self.channels))
         return result
+
+
+def _part(tensor: Tensor, part: slice) -> Tensor:
+    """`tensor[part]`, or the tensor itself if that is all of it: a slice has a gradient to compute."""
+    return tensor if part == slice(0, len(tensor)) else tensor[part]
 
 
 def _parallel_weight(

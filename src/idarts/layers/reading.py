@@ -4,7 +4,8 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import functional
 
 from idarts.layers.fallback import must_fall_back
 from idarts.layers.functions import Linear, call
@@ -57,11 +58,33 @@ def side_by_side(x: Tensor, copies: int) -> Tensor:
 
 
 def every_other(x: Tensor, first: int = 0) -> Tensor:
-    """Every other pixel of every other row, as many for both values of `first`: there may be a border of zeros."""
-    picked = x[:, :, first::2, first::2]
-    if first and (x.shape[2] % 2 or x.shape[3] % 2):
-        picked = nn.functional.pad(picked, (0, x.shape[3] % 2, 0, x.shape[2] % 2))
-    return picked.contiguous(memory_format=torch.channels_last)
+    """Every other pixel of every other row, in the layout of x.
+
+    Odd sizes: `first` 1 gets a border of zeros, so that both have the same size.
+
+    >>> every_other(torch.arange(9.0).view(1, 1, 3, 3), first=1)[0, 0]
+    tensor([[4., 0.],
+            [0., 0.]])
+    """
+    like, size = x.detach(), [(side + 1) // 2 for side in x.shape[2:]]
+    last = x.is_contiguous(memory_format=torch.channels_last)
+
+    def pick(x: Tensor) -> Tensor:
+        picked = x[:, :, first::2, first::2]
+        border = size[1] - picked.shape[3], size[0] - picked.shape[2]
+        picked = functional.pad(picked, (0, border[0], 0, border[1])) if any(border) else picked
+        return picked.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
+
+    def put(g: Tensor) -> Tensor:
+        image = torch.zeros_like(like)
+        places = image[:, :, first::2, first::2]
+        places.copy_(g[:, :, : places.shape[2], : places.shape[3]])
+        return image
+
+    if must_fall_back(x):
+        return pick(x)
+    result: Tensor = call(Linear, x, pick, put)
+    return result
 
 
 def space_to_batch(x: Tensor) -> Tensor:
@@ -71,7 +94,7 @@ def space_to_batch(x: Tensor) -> Tensor:
     tensor([[ 1.,  3.],
             [ 9., 11.]])
     """
-    x = nn.functional.pad(x, (0, x.shape[3] % 2, 0, x.shape[2] % 2))
+    x = functional.pad(x, (0, x.shape[3] % 2, 0, x.shape[2] % 2))
     rows: Tensor = x.permute(0, 2, 3, 1).unflatten(2, (-1, 2)).unflatten(1, (-1, 2))
     return rows.permute(2, 4, 0, 1, 3, 5).reshape(-1, *rows.shape[1:4:2], x.shape[1]).permute(0, 3, 1, 2)
 
