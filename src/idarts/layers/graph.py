@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import add
+from operator import add, iadd
 from typing import Any
 
 import torch
@@ -139,5 +139,6 @@ class Fan(nn.Module):
                 if running[op][index]:
                     node.scaled.append(member(reads, index, weights[index, columns[op]]))
         if together:
-            for node, part in zip(targets, reduce(add, together).chunk(len(targets), dim=1), strict=True):
+            total = reduce(iadd, together)  # in place: the norms do not keep their outputs
+            for node, part in zip(targets, total.chunk(len(targets), dim=1), strict=True):
                 node.scaled.append(part)

@@ -94,7 +94,8 @@ def space_to_batch(x: Tensor) -> Tensor:
     tensor([[ 1.,  3.],
             [ 9., 11.]])
     """
-    x = functional.pad(x, (0, x.shape[3] % 2, 0, x.shape[2] % 2))
+    if x.shape[2] % 2 or x.shape[3] % 2:
+        x = functional.pad(x, (0, x.shape[3] % 2, 0, x.shape[2] % 2))
     rows: Tensor = x.permute(0, 2, 3, 1).unflatten(2, (-1, 2)).unflatten(1, (-1, 2))
     return rows.permute(2, 4, 0, 1, 3, 5).reshape(-1, *rows.shape[1:4:2], x.shape[1]).permute(0, 3, 1, 2)
 
