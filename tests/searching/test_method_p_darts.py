@@ -61,7 +61,7 @@ def test_dropout_is_behind_identities_while_training_and_each_edge_has_its_own()
 
         nodes = [NodeInputs(), NodeInputs()]
         fan(x, Mixture(torch.ones(2, 2)), [0, 1], {"skip_connect": 0, "pool": 1}, nodes)
-        return [[term for term, _ in node.weighted] for node in nodes]
+        return [[term for term, *_ in node.weighted] for node in nodes]
 
     (skip, pool), (other, _) = terms()
     assert (skip == 0).float().mean().item() == pytest.approx(0.5, abs=0.05)

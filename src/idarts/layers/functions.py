@@ -10,9 +10,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 Grads = tuple[Tensor | None, ...]
 Map = Callable[[Tensor], Tensor]
+
+FAST_COLUMNS = 3  # oneDNN's gradient of a depthwise weight is eight times slower for wider kernels
 
 _aten = torch.ops.aten
 
@@ -65,7 +68,11 @@ class BatchNorm(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Grads:
         wanted, saved = _needed(ctx)[:3], ctx.saved_tensors  # once: checkpointing unpacks each tensor only once
-        grads = call(_BatchNormGrad, _match_layout(saved[0], g), *saved, ctx.training, ctx.eps, wanted[0])
+        arguments = _match_layout(saved[0], g), *saved, ctx.training
+        if torch.is_grad_enabled():  # for second derivatives
+            grads = call(_BatchNormGrad, *arguments, ctx.eps, wanted[0])
+        else:
+            grads = _batch_norm_backward(*arguments, wanted[0])
         return *(grad if want else None for grad, want in zip(grads, wanted, strict=True)), *(None,) * 5
 
 
@@ -84,15 +91,7 @@ class _BatchNormGrad(torch.autograd.Function):
         eps: float,
         want_x: bool,
     ) -> Grads:
-        grad_x: Tensor | None = None
-        if training and want_x:
-            grad_x, dot, total = _aten.native_batch_norm_backward(
-                g, x, weight, None, None, mean, invstd, True, 0.0, [True, True, True]
-            )
-        else:
-            total, dot = _sums(g, x, mean, invstd)
-        if want_x and not training:
-            grad_x = g * _per_channel(invstd if weight is None else weight * invstd)
+        grad_x, dot, total = _batch_norm_backward(g, x, weight, mean, invstd, training, want_x)
         ctx.save_for_backward(g, x, weight, mean, invstd, total, dot)
         ctx.training, ctx.eps = training, eps
         ctx.set_materialize_grads(False)
@@ -105,6 +104,21 @@ class _BatchNormGrad(torch.autograd.Function):
         else:
             grads = _batch_norm_double_backward(ctx, u, u_weight, u_bias)
         return *grads, *(None,) * 5
+
+
+def _batch_norm_backward(
+    g: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, invstd: Tensor, training: bool, want_x: bool
+) -> tuple[Tensor | None, Tensor, Tensor]:
+    grad_x: Tensor | None = None
+    if training and want_x:
+        grad_x, dot, total = _aten.native_batch_norm_backward(
+            g, x, weight, None, None, mean, invstd, True, 0.0, [True, True, True]
+        )
+    else:
+        total, dot = _sums(g, x, mean, invstd)
+    if want_x and not training:
+        grad_x = g * _per_channel(invstd if weight is None else weight * invstd)
+    return grad_x, dot, total
 
 
 def _batch_norm_double_backward(ctx: Any, u: Tensor | None, u_weight: Tensor | None, u_bias: Tensor | None) -> Grads:
@@ -202,7 +216,9 @@ class Conv2d(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Grads:
-        return *call(_Conv2dGrad, g, *ctx.saved_tensors, ctx.geometry, _needed(ctx)[:3]), *(None,) * 4
+        arguments = g, *ctx.saved_tensors, ctx.geometry, _needed(ctx)[:3]
+        grads = call(_Conv2dGrad, *arguments) if torch.is_grad_enabled() else _conv2d_backward(*arguments)
+        return *grads, *(None,) * 4
 
 
 class _Conv2dGrad(torch.autograd.Function):
@@ -238,6 +254,9 @@ class _Conv2dGrad(torch.autograd.Function):
 def _conv2d_backward(
     g: Tensor, x: Tensor, weight: Tensor, geometry: tuple[Any, ...], wanted: tuple[bool, ...]
 ) -> Grads:
+    if wanted[1] and _is_slow(x, weight, geometry):
+        grad_x, _, grad_bias = _conv2d_backward(g, x, weight, geometry, (wanted[0], False, wanted[2]))
+        return grad_x, _weight_by_columns(g, x, weight, geometry), grad_bias
     if not any(wanted):
         return None, None, None
     stride, padding, dilation, groups = geometry
@@ -245,6 +264,40 @@ def _conv2d_backward(
         g, x, weight, [weight.shape[0]], stride, padding, dilation, False, [0, 0], groups, wanted
     )
     return grads
+
+
+def _is_slow(x: Tensor, weight: Tensor, geometry: tuple[Any, ...]) -> bool:
+    """Whether oneDNN has no fast kernel for the gradient of a depthwise weight: it is wide, or higher than the image."""
+    _, padding, dilation, groups = geometry
+    depthwise = groups == x.shape[1] == weight.shape[0] and dilation == [1, 1] and x.device.type == "cpu"
+    return depthwise and (weight.shape[3] > FAST_COLUMNS or (any(padding) and weight.shape[2] > x.shape[2]))
+
+
+def _weight_by_columns(g: Tensor, x: Tensor, weight: Tensor, geometry: tuple[Any, ...]) -> Tensor:
+    """The gradient of a depthwise weight, a few columns at a time: each is that of a narrow weight.
+
+    Neighbours share a column. So a 5×5 weight needs borders only: cropping x would be another copy. The rows are padded
+    here if the weight is higher than the image, and by the convolution otherwise.
+    """
+    stride, (top, left), dilation, groups = geometry
+    rows = [0, 0]
+    if weight.shape[2] > x.shape[2]:
+        bottom = (g.shape[2] - 1) * stride[0] - top + weight.shape[2] - x.shape[2]
+        rows, top = [top, _border(bottom, stride[0])], 0
+    parts: list[Tensor] = []
+    for first in range(0, max(weight.shape[3] - 1, 1), FAST_COLUMNS - 1):
+        columns = weight[..., first : first + FAST_COLUMNS]
+        right = (g.shape[3] - 1) * stride[1] - left + first + columns.shape[3] - x.shape[3]
+        window = functional.pad(x, [left - first, _border(right, stride[1]), *rows])
+        _, part, _ = _conv2d_backward(g, window, columns, (stride, [top, 0], dilation, groups), (False, True, False))
+        assert part is not None
+        parts.append(part)
+    return torch.cat([*(part[..., : FAST_COLUMNS - 1] for part in parts[:-1]), parts[-1]], dim=3)
+
+
+def _border(missing: int, stride: int) -> int:
+    """Pixels to add, or (negative) to crop; less than a stride too many do no harm."""
+    return 0 if -stride < missing < 0 else missing
 
 
 class Linear(torch.autograd.Function):
@@ -257,7 +310,8 @@ class Linear(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Grads:
-        return call(Linear, g, *ctx.swapped), None, None
+        grad = call(Linear, g, *ctx.swapped) if torch.is_grad_enabled() else ctx.swapped[0](g)
+        return grad, None, None
 
 
 class ReLU(torch.autograd.Function):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import add
+from operator import add, iadd
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from idarts.layers.constants import constant
 from idarts.layers.lean import relu
 from idarts.layers.mixing import mix
 from idarts.layers.mixture import Mixture
+from idarts.layers.reading import Reads
 
 
 def complete_edges(inputs: int, nodes: int) -> tuple[tuple[int, int], ...]:
@@ -48,7 +49,7 @@ class FusedGraph(nn.Module):
         like = states[0][:, :, :: self.fans[0].stride, :: self.fans[0].stride]  # has the shape of a node
         for source, fan in enumerate(self.fans):
             if source >= self.inputs:
-                states.append(self._state(nodes[source], like))
+                states.append(self._state(nodes[source], mixture, like))
             x, indices = states[source], self._targets(source)
             rows, targets = [self.rows[source, t] for t in indices], [nodes[t] for t in indices]
             if self.share > 1:
@@ -56,12 +57,12 @@ class FusedGraph(nn.Module):
                 x, rest = x[:, :width].contiguous(memory_format=torch.channels_last), x[:, width:]
                 self._bypass(rest, fan.stride, mixture, rows, targets)
             fan(x, mixture, rows, self.columns, targets)
-        return [*states, self._state(nodes[-1], like)]
+        return [*states, self._state(nodes[-1], mixture, like)]
 
-    def _state(self, node: "NodeInputs", like: Tensor) -> Tensor:
+    def _state(self, node: "NodeInputs", mixture: Mixture, like: Tensor) -> Tensor:
         if self.share == 1:
-            return node.total(like)
-        total = node.total(like[:, : like.shape[1] // self.share])
+            return node.total(mixture, like)
+        total = node.total(mixture, like[:, : like.shape[1] // self.share])
         rest = reduce(add, node.bypass) if node.bypass else torch.zeros_like(like[:, total.shape[1] :])
         joined = torch.cat([total, rest], dim=1)
         shuffled: Tensor = joined.unflatten(1, (self.share, -1)).transpose(1, 2).flatten(1, 2)
@@ -84,13 +85,14 @@ class NodeInputs:
     """The terms of a node's sum."""
 
     scaled: list[Tensor] = field(default_factory=list)  # already multiplied by α
-    weighted: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # with the α that multiplies them
+    weighted: list[tuple[Tensor, int, int]] = field(default_factory=list)  # with the row and column of their α
     bypass: list[Tensor] = field(default_factory=list)  # channels that passed through no operation
 
-    def total(self, like: Tensor) -> Tensor:
+    def total(self, mixture: Mixture, like: Tensor) -> Tensor:
         """The sum without the bypass; zeros if there are no terms."""
         if self.weighted:
-            return mix([term for term, _ in self.weighted], torch.stack([w for _, w in self.weighted]), self.scaled)
+            terms, rows, columns = zip(*self.weighted, strict=True)
+            return mix(terms, mixture.weights[list(rows), list(columns)], self.scaled)
         return reduce(add, self.scaled) if self.scaled else torch.zeros_like(like)
 
 
@@ -120,7 +122,7 @@ class Fan(nn.Module):
                 result, drops = module(x), self.skip_dropout and self.training and isinstance(module, nn.Identity)
                 for row, node in running:
                     term = functional.dropout(result, self.skip_dropout) if drops else result
-                    node.weighted.append((term, mixture.weights[row, columns[op]]))
+                    node.weighted.append((term, row, columns[op]))
 
     def _run_parallel(
         self, x: Tensor, mixture: Mixture, rows: list[int], columns: Mapping[str, int], targets: list[NodeInputs]
@@ -128,15 +130,16 @@ class Fan(nn.Module):
         running = {op: [mixture.runs(row, columns[op]) for row in rows] for op in self.parallel}
         if not any(map(any, running.values())):
             return
-        x, together, edges = relu(x), [], constant(rows, x.device)
+        reads, weights, together = Reads(relu(x)), mixture.weights[constant(rows, x.device)], []
         for op, module in self.parallel.items():
             if all(running[op]):
-                together.append(module(x, mixture.weights[edges, columns[op]]))
+                together.append(module(reads, weights[:, columns[op]]))
                 continue
             member: Any = module.member
-            for index, (row, node) in enumerate(zip(rows, targets, strict=True)):
+            for index, node in enumerate(targets):
                 if running[op][index]:
-                    node.scaled.append(member(x, index, mixture.weights[row, columns[op]]))
+                    node.scaled.append(member(reads, index, weights[index, columns[op]]))
         if together:
-            for node, part in zip(targets, reduce(add, together).chunk(len(targets), dim=1), strict=True):
+            total = reduce(iadd, together)  # in place: the norms do not keep their outputs
+            for node, part in zip(targets, total.chunk(len(targets), dim=1), strict=True):
                 node.scaled.append(part)

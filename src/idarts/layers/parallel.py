@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from idarts.layers.lean import batch_norm, conv2d, relu
+from idarts.layers.reading import Reads, batch_to_space
 
 EPS, MOMENTUM = 1e-5, 0.1
 
@@ -37,18 +38,18 @@ class Parallel(nn.Module):
         self.channels, self.members = channels, members
         self.blocks = nn.ModuleList(_ParallelBlock(channels, members, block) for block in blocks)
 
-    def forward(self, x: Tensor, scales: Tensor) -> Tensor:
+    def forward(self, reads: Reads, scales: Tensor) -> Tensor:
         """All members; `scales` has one α for each. The input has the channels of one member."""
-        return self._chain(x, scales.repeat_interleave(self.channels), slice(0, self.members))
+        return self._chain(reads, scales.repeat_interleave(self.channels), slice(0, self.members))
 
-    def member(self, x: Tensor, index: int, scale: Tensor) -> Tensor:
+    def member(self, reads: Reads, index: int, scale: Tensor) -> Tensor:
         """One member alone."""
-        return self._chain(x, scale.expand(self.channels), slice(index, index + 1))
+        return self._chain(reads, scale.expand(self.channels), slice(index, index + 1))
 
-    def _chain(self, x: Tensor, scale: Tensor, part: slice) -> Tensor:
-        last = len(self.blocks) - 1
+    def _chain(self, reads: Reads, scale: Tensor, part: slice) -> Tensor:
+        x, last = self.blocks[0].read(reads, part), len(self.blocks) - 1
         for position, block in enumerate(self.blocks):
-            x = block(x if position == 0 else relu(x), scale if position == last else None, part)
+            x = block(relu(x) if position else x, scale if position == last else None, part, reads.sides)
         return x
 
 
@@ -65,7 +66,7 @@ class ParallelNorm(nn.Module):
 
     def forward(self, z: Tensor, scale: Tensor | None = None, part: slice = slice(None)) -> Tensor:
         """Normalise z, which holds the channels `part`."""
-        mean, var = self.running_mean[part], self.running_var[part]
+        mean, var = _part(self.running_mean, part), _part(self.running_var, part)
         return batch_norm(z, mean, var, scale, None, self.training, MOMENTUM, EPS)
 
 
@@ -78,47 +79,25 @@ class _ParallelBlock(nn.Module):
         self.pointwise = _parallel_weight(channels, members, 1) if block.separable else None
         self.norm = ParallelNorm(members * channels)
 
-    def forward(self, x: Tensor, scale: Tensor | None, part: slice) -> Tensor:
+    def read(self, reads: Reads, part: slice) -> Tensor:
+        """The input of these members: one for all, or a copy for each if every channel has its own filter."""
+        pixels = "all" if self.block.dilation == 1 else "phases" if self.block.stride == 1 else "even"
+        return reads(pixels, copies=part.stop - part.start if self.block.separable else 1)
+
+    def forward(self, x: Tensor, scale: Tensor | None, part: slice, sides: tuple[int, ...]) -> Tensor:
         wide, count = slice(part.start * self.channels, part.stop * self.channels), part.stop - part.start
-        shared = x.shape[1] == self.channels  # otherwise each member has its own channels
-        weight, block, sides = self.weight[wide], self.block, x.shape[2:]
+        weight, block = _part(self.weight, wide), self.block
         stride = 1 if block.dilation == 2 else block.stride
-        if block.dilation == 2:  # gradients of dilated convolutions are slow; plain ones on every other pixel are not
-            x = space_to_batch(x) if block.stride == 1 else x[:, :, ::2, ::2]
         if self.pointwise is None:
-            z = conv2d(x, weight, None, stride, block.kernel // 2, groups=1 if shared else count)
+            z = conv2d(x, weight, None, stride, block.kernel // 2, groups=x.shape[1] // self.channels)
         else:
-            x = x.repeat(1, count, 1, 1) if shared and count > 1 else x
             z = conv2d(x, weight, None, stride, block.kernel // 2, groups=count * self.channels)
-            z = conv2d(z, self.pointwise[wide], groups=count)
+            z = conv2d(z, _part(self.pointwise, wide), groups=count)
+        # Gradients of dilated convolutions are slow; plain ones on every other pixel are not.
         if block.dilation == 2 and block.stride == 1:
             z = batch_to_space(z, *sides)
         result: Tensor = self.norm(z, scale, wide)
         return result
-
-
-def space_to_batch(x: Tensor) -> Tensor:
-    """The four images of every other row and column, as a batch four times as large, in channels-last layout.
-
-    >>> space_to_batch(torch.arange(16.0).view(1, 1, 4, 4))[1, 0]
-    tensor([[ 1.,  3.],
-            [ 9., 11.]])
-    """
-    x = nn.functional.pad(x, (0, x.shape[3] % 2, 0, x.shape[2] % 2))
-    rows: Tensor = x.permute(0, 2, 3, 1).unflatten(2, (-1, 2)).unflatten(1, (-1, 2))
-    return rows.permute(2, 4, 0, 1, 3, 5).reshape(-1, *rows.shape[1:4:2], x.shape[1]).permute(0, 3, 1, 2)
-
-
-def batch_to_space(phases: Tensor, height: int, width: int) -> Tensor:
-    """Undo `space_to_batch`.
-
-    >>> x = torch.randn(2, 3, 5, 7)
-    >>> torch.equal(batch_to_space(space_to_batch(x), 5, 7), x)
-    True
-    """
-    rows: Tensor = phases.permute(0, 2, 3, 1).unflatten(0, (2, 2, -1)).permute(2, 3, 0, 4, 1, 5)
-    whole = rows.reshape(rows.shape[0], 2 * rows.shape[1], 2 * rows.shape[3], rows.shape[5]).permute(0, 3, 1, 2)
-    return whole[:, :, :height, :width].contiguous(memory_format=torch.channels_last)
 
 
 class ParallelReduce(nn.Module):
@@ -132,28 +111,29 @@ class ParallelReduce(nn.Module):
         self.shifted = _parallel_weight(channels, members, 1, outputs=channels - half)
         self.norm = ParallelNorm(members * channels)
 
-    def forward(self, x: Tensor, scales: Tensor) -> Tensor:
-        return self._reduce(x, scales.repeat_interleave(self.channels), slice(0, self.members))
+    def forward(self, reads: Reads, scales: Tensor) -> Tensor:
+        return self._reduce(reads, scales.repeat_interleave(self.channels), slice(0, self.members))
 
-    def member(self, x: Tensor, index: int, scale: Tensor) -> Tensor:
+    def member(self, reads: Reads, index: int, scale: Tensor) -> Tensor:
         """One member alone."""
-        return self._reduce(x, scale.expand(self.channels), slice(index, index + 1))
+        return self._reduce(reads, scale.expand(self.channels), slice(index, index + 1))
 
-    def _reduce(self, x: Tensor, scale: Tensor, part: slice) -> Tensor:
+    def _reduce(self, reads: Reads, scale: Tensor, part: slice) -> Tensor:
         # Slicing selects the pixels, not a stride, as in `FactorizedReduce`.
-        moved = nn.functional.pad(x[:, :, 1::2, 1::2], (0, x.shape[3] % 2, 0, x.shape[2] % 2))
         halves = [
-            conv2d(
-                source.contiguous(memory_format=torch.channels_last),
-                weight.unflatten(0, (self.members, -1))[part].flatten(0, 1),
-            )
-            for source, weight in ((x[:, :, ::2, ::2], self.straight), (moved, self.shifted))
+            conv2d(reads(pixels), weight.unflatten(0, (self.members, -1))[part].flatten(0, 1))
+            for pixels, weight in (("even", self.straight), ("odd", self.shifted))
         ]
         # The two halves of a member are neighbours along the channels; the layout stays channels-last.
         rows = [half.permute(0, 2, 3, 1).unflatten(3, (part.stop - part.start, -1)) for half in halves]
         z = torch.cat(rows, dim=4).flatten(3).permute(0, 3, 1, 2)
         result: Tensor = self.norm(z, scale, slice(part.start * self.channels, part.stop * self.channels))
         return result
+
+
+def _part(tensor: Tensor, part: slice) -> Tensor:
+    """`tensor[part]`, or the tensor itself if that is all of it: a slice has a gradient to compute."""
+    return tensor if part == slice(0, len(tensor)) else tensor[part]
 
 
 def _parallel_weight(

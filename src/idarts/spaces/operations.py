@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from idarts.errors import InputError
+from idarts.layers.reading import every_other
 
 
 def operation(name: str, channels: int, stride: int = 1, affine: bool = True) -> nn.Module:
@@ -60,12 +61,10 @@ class FactorizedReduce(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Both halves, concatenated and normalised."""
         x = torch.relu(x)
-        moved = x[:, :, 1::2, 1::2]
-        if x.shape[2] % 2 or x.shape[3] % 2:  # odd sizes: the shifted half gets a border of zeros
-            moved = nn.functional.pad(moved, (0, x.shape[3] % 2, 0, x.shape[2] % 2))
         # Pixels are picked here, not by the convolutions' stride: torch 2.13's gradient of a channels-last 1×1
         # convolution with a stride writes past its memory on CPUs where there are few channels.
-        return torch.as_tensor(self.norm(torch.cat([self.straight(x[:, :, ::2, ::2]), self.shifted(moved)], dim=1)))
+        halves = self.straight(every_other(x)), self.shifted(every_other(x, first=1))
+        return torch.as_tensor(self.norm(torch.cat(halves, dim=1)))
 
 
 def _separable(kernel: int) -> Callable[[int, int, bool], nn.Module]:
