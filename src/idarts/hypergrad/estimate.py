@@ -15,7 +15,7 @@ from idarts.hypergrad.method import Method, Result, State, Symmetry
 from idarts.hypergrad.problem import ALONE, Averaging, Problem
 from idarts.hypergrad.products import Loss
 from idarts.hypergrad.spectrum import Spectrum
-from idarts.hypergrad.vectors import Tensors
+from idarts.hypergrad.vectors import Tensors, as_vector
 
 ROUNDING = 3e2  # times the machine epsilon: what a product of two vectors may be off by, relative to their lengths
 WRONG = 1e-3  # an asymmetry beyond rounding that is a mistake
@@ -117,7 +117,7 @@ def hypergradient(
         if state is None:
             state = method.init(problem)
         result = method.estimate(problem, state).averaged(averaging)
-    grads = tuple(d + i for d, i in zip(result.direct, result.implicit, strict=True))
+    grads = tuple([d + i for d, i in zip(result.direct, result.implicit, strict=True)])
     numbers = _read(result, grads)
     if check_finite:
         _require_finite(numbers)
@@ -148,31 +148,33 @@ def _require_losses(method: Method, given: int) -> None:
 
 
 def _read(result: Result, grads: Tensors) -> dict[str, float]:
-    """All numbers that the host needs, in one transfer from the device."""
+    """All numbers that the host needs, in two transfers from the device."""
     device = result.outer_loss.device
     wide = torch.float32 if device.type == "mps" else torch.float64  # a series that diverges overflows float32
-    numbers = {**result.measures, "outer loss": result.outer_loss}
+    known = {name: value for name, value in result.measures.items() if not isinstance(value, Tensor)}
+    numbers = {name: value for name, value in result.measures.items() if isinstance(value, Tensor)}
+    numbers["outer loss"] = result.outer_loss
     if result.inner_loss is not None:
         numbers["inner loss"] = result.inner_loss
     if result.step is not None:
         numbers["step"] = result.step.mean() if result.step.dim() else result.step
     if result.symmetry is not None:
         numbers |= zip(Symmetry._fields, result.symmetry, strict=True)
-    vectors = _on(
-        device, [part if part.dim() == 1 else part.reshape(-1) for part in (*result.direct, *result.implicit, *grads)]
-    )
-    rows = torch.cat(vectors).to(wide).view(3, -1)
-    scalars = torch.stack(_on(device, list(numbers.values()))).to(wide)
-    squares = rows @ rows.T  # of the direct part, the implicit part and their sum
-    *values, direct, dot, _, _, implicit, _, _, _, total = torch.cat([scalars, squares.view(-1)]).tolist()
+    rows = torch.cat(_on(device, [as_vector(part) for part in (*result.direct, *result.implicit, *grads)]))
+    rows = rows.to(wide).view(3, -1)
+    (direct, dot, _), (_, implicit, _), (_, _, total) = (rows @ rows.T).tolist()  # the two parts and their sum
+    values = dict(zip(numbers, torch.stack(_on(device, list(numbers.values()))).tolist(), strict=True))
     lengths = {"direct": direct**0.5, "implicit": implicit**0.5, "dot": dot, "hypergradient": total}
-    return dict(zip(numbers, values, strict=True)) | lengths
+    return {**known, **values, **lengths}
 
 
 def _on(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
     """On one device and of one dtype."""
-    widest = reduce(torch.promote_types, {tensor.dtype for tensor in tensors})
-    return [t if t.dtype == widest and t.device == device else t.to(device, widest) for t in tensors]
+    kinds = {tensor.dtype for tensor in tensors}
+    if len(kinds) == 1 and all([tensor.device == device for tensor in tensors]):
+        return tensors
+    widest = reduce(torch.promote_types, kinds)
+    return [tensor.to(device, widest) for tensor in tensors]
 
 
 def _require_finite(numbers: dict[str, float]) -> None:

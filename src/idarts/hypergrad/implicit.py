@@ -14,7 +14,7 @@ from torch.linalg import vector_norm
 
 from idarts.errors import InputError
 from idarts.hypergrad.isolation import Randomness, full_precision
-from idarts.hypergrad.method import Result, SecondOrder, State, Symmetry, require
+from idarts.hypergrad.method import Measure, Result, SecondOrder, State, Symmetry, require
 from idarts.hypergrad.problem import ALONE, Averaging, Problem
 from idarts.hypergrad.products import ExactProducts, FiniteDifferences, Products
 from idarts.hypergrad.rules import Rule
@@ -41,16 +41,20 @@ class System:
 
     def apply(self, v: Tensor, damping: float = 0.0) -> Tensor:
         """(H + λ + damping) v."""
-        shift = self.shift(damping)
-        return self.curvature(v) if shift is None else self.curvature(v) + shift * v
+        return self._shifted(self.curvature(v), v, damping)
 
     def joint(self, v: Tensor, damping: float = 0.0) -> tuple[Tensor, Tensors]:
         """(H + λ + damping) v and v · ∂²L1/∂w∂α, for little more than the cost of one."""
-        products, shift = self.products, self.shift(damping)
+        products = self.products
         image, mixed = products.joint_gauss_newton(v) if self.gauss_newton else products.joint(v)
         image = self.averaging.vector(image)
         self.compare(v, image)
-        return (image if shift is None else image + shift * v), mixed
+        return self._shifted(image, v, damping), mixed
+
+    def _shifted(self, image: Tensor, v: Tensor, damping: float) -> Tensor:
+        if self.weight_decay is None:
+            return torch.add(image, v, alpha=damping) if damping else image
+        return torch.addcmul(image, self.weight_decay + damping, v)
 
     def shift(self, damping: float = 0.0) -> Tensor | float | None:
         """λ + damping; None if both are 0."""
@@ -86,7 +90,7 @@ class Solution:
 
     x: Tensor
     state: State = None
-    measures: dict[str, Tensor] = field(default_factory=dict)  # 0-d tensors
+    measures: dict[str, Measure] = field(default_factory=dict)
     terms: int | None = None  # terms or iterations that were used
     step: Tensor | None = None  # γ
     warning: str | None = None  # what the caller must know
@@ -149,7 +153,7 @@ class Implicit(SecondOrder):
         return Result(
             outer_loss=outer_loss,
             direct=direct,
-            implicit=tuple(-m for m in mixed),
+            implicit=tuple([-m for m in mixed]),
             gradient_evaluations=1 + products.gradient_evaluations,
             hvps=products.hvps,
             inner_loss=products.loss,
