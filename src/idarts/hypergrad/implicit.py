@@ -30,7 +30,8 @@ class System:
     g: Tensor
     weight_decay: Tensor | None = None  # 0-d, or one entry per weight; None is 0
     averaging: Averaging = ALONE
-    symmetry: Symmetry | None = None  # of the first two products, if there were two
+    diagnostics: bool = False
+    symmetry: Symmetry | None = None  # of the first two products, if they were compared
     _first: tuple[Tensor, Tensor] | None = None
 
     def curvature(self, v: Tensor) -> Tensor:
@@ -63,8 +64,10 @@ class System:
         return self.weight_decay + damping
 
     def compare(self, v: Tensor, image: Tensor) -> None:
-        """Compare ⟨v, Hu⟩ with ⟨u, Hv⟩ for the first two products."""
-        if self.symmetry is not None or isinstance(self.products, FiniteDifferences):
+        """Compare ⟨v, Hu⟩ with ⟨u, Hv⟩ for the first two products: if an operation is suspect, or on request."""
+        if self.symmetry is not None or not (self.products.suspects or self.diagnostics):
+            return
+        if isinstance(self.products, FiniteDifferences):
             return
         if self._first is None:
             self._first = v, image
@@ -92,7 +95,7 @@ class Solution:
     state: State = None
     measures: dict[str, Measure] = field(default_factory=dict)
     terms: int | None = None  # terms or iterations that were used
-    step: Tensor | None = None  # γ
+    step: Measure | None = None  # γ
     warning: str | None = None  # what the caller must know
     mixed: Tensors | None = None  # x · ∂²L1/∂w∂α, where the solver has computed it
 
@@ -142,7 +145,7 @@ class Implicit(SecondOrder):
         gauss_newton = self.curvature == "gauss_newton"
         random = Randomness.now(problem.devices) if problem.diagnostics else None
         products = self.products_at(problem, problem.inner[0], problem.w, split=gauss_newton)
-        system = System(products, gauss_newton, g, self.decay(problem.layout), problem.averaging)
+        system = System(products, gauss_newton, g, self.decay(problem.layout), problem.averaging, problem.diagnostics)
         solution = self.solve(system, state)
         checks: dict[str, Tensor] = {}
         if random is None:

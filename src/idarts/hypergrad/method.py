@@ -45,7 +45,7 @@ class Result:
     state: State = None
     measures: dict[str, Measure] = field(default_factory=dict)  # tensors are read together at the end
     terms: int | None = None
-    step: Tensor | None = None
+    step: Measure | None = None
     symmetry: Symmetry | None = None
     suspects: Sequence[str] = ()  # operations whose second derivative may be wrong
     warning: str | None = None  # what the caller must know, where the method sees it on the host

@@ -47,7 +47,6 @@ class Products(ABC):
 
     def __init__(self, w: Tensors, a: Tensors, layout: Layout | None = None) -> None:
         self.w, self.a, self.layout = w, a, layout or Layout.of(w)
-        self.devices = {self.layout.device, *(tensor.device for tensor in a)}
         self.hvps = 0
         self.gradient_evaluations = 1.0
 
@@ -185,7 +184,8 @@ class FiniteDifferences(Products):
     ) -> None:
         super().__init__(w, a, layout)
         self._loss, self._radius = loss, radius
-        self._random = Randomness.now(self.devices)  # every evaluation uses the same dropout mask
+        devices = {self.layout.device, *(tensor.device for tensor in a)}
+        self._random = Randomness.now(devices)  # every evaluation uses the same dropout mask
         self._flat = self.layout.flatten(w)
         self.loss, self.gradient, _ = self._gradients(w, own)
 

@@ -58,10 +58,10 @@ class Neumann(Implicit):
         if isinstance(self.step, str):
             solution, spectrum = self._follow_curvature(system, spectrum)
         else:
-            step = rate(self.step, system.products.layout)
+            step = self.step if isinstance(self.step, float) else rate(self.step, system.products.layout)
             solution, _ = self._series(system, step)
             if _diverges(solution):  # the eigenvalue gives the largest safe γ
-                scale = step / step.mean()  # a diagonal γ is part of the operator
+                scale = 1.0 if isinstance(step, float) else step / step.mean()  # a diagonal γ is part of the operator
                 spectrum = update(spectrum, lambda v: scale * system.apply(v, self.damping), system, self.refresh)
         if spectrum is None:
             return solution
@@ -89,12 +89,16 @@ class Neumann(Implicit):
             solution, last = self._series(system, 1 / length(spectrum.eigenvalue))
         return solution, spectrum
 
-    def _series(self, system: System, step: Tensor) -> tuple[Solution, Tensor]:
+    def _series(self, system: System, step: Measure) -> tuple[Solution, Tensor]:
         """Σ (I − γH)^k γg, and its last term; if γ is a diagonal D, Σ (I − DH)^k Dg."""
         term = step * system.g
         total, used, lengths = term, 0, [vector_norm(term)]
         for _ in range(self.terms):
-            term = torch.addcmul(term, step, system.apply(term, self.damping), value=-1)
+            image = system.apply(term, self.damping)
+            if isinstance(step, float):
+                term = torch.sub(term, image, alpha=step)
+            else:
+                term = torch.addcmul(term, step, image, value=-1)
             lengths.append(vector_norm(term))
             if self.tolerance is not None and bool(lengths[-1] > lengths[-2]):
                 break
