@@ -11,11 +11,11 @@ from torch import Tensor
 
 from idarts.errors import CurvatureWarning, DivergenceWarning, InputError, NotFiniteError
 from idarts.hypergrad.isolation import isolated
-from idarts.hypergrad.method import Method, Result, State, Symmetry
+from idarts.hypergrad.method import Measure, Method, Result, State, Symmetry
 from idarts.hypergrad.problem import ALONE, Averaging, Problem
 from idarts.hypergrad.products import Loss
 from idarts.hypergrad.spectrum import Spectrum
-from idarts.hypergrad.vectors import Tensors
+from idarts.hypergrad.vectors import Tensors, as_vector
 
 ROUNDING = 3e2  # times the machine epsilon: what a product of two vectors may be off by, relative to their lengths
 WRONG = 1e-3  # an asymmetry beyond rounding that is a mistake
@@ -38,7 +38,7 @@ class Diagnostics:
     eigenvalue: float | None = None  # of largest modulus, where it was measured
     residual: float | None = None  # * ‖g − Hx‖/‖g‖ of the linear system
     alignment: float | None = None  # * cosine of x and g: near 1, the terms only rescale the one-step estimate
-    asymmetry: float | None = None  # |⟨u, Hv⟩ − ⟨v, Hu⟩| of two exact products, relative: over 0, a derivative is wrong
+    asymmetry: float | None = None  # * |⟨u, Hv⟩ − ⟨v, Hu⟩| of two products, relative; also where an operation is suspect
     product_error: float | None = None  # * of one product against the same by double backward or finite differences
     measures: dict[str, float] = field(default_factory=dict)  # whatever else the method measured
 
@@ -117,8 +117,8 @@ def hypergradient(
         if state is None:
             state = method.init(problem)
         result = method.estimate(problem, state).averaged(averaging)
-    grads = tuple(d + i for d, i in zip(result.direct, result.implicit, strict=True))
-    numbers = _read(result, grads)
+    grads = tuple([d + i for d, i in zip(result.direct, result.implicit, strict=True)])
+    numbers = _read(result)
     if check_finite:
         _require_finite(numbers)
     quality = _diagnostics(result, numbers)
@@ -147,32 +147,45 @@ def _require_losses(method: Method, given: int) -> None:
         raise InputError(f"{type(method).__name__} uses one inner loss{more}, but {given} were given")
 
 
-def _read(result: Result, grads: Tensors) -> dict[str, float]:
-    """All numbers that the host needs, in one transfer from the device."""
+def _read(result: Result) -> dict[str, float]:
+    """All numbers that the host needs, in two transfers from the device."""
     device = result.outer_loss.device
-    wide = torch.float32 if device.type == "mps" else torch.float64  # a series that diverges overflows float32
-    numbers = {**result.measures, "outer loss": result.outer_loss}
+    numbers: dict[str, Measure] = {**result.measures, "outer loss": result.outer_loss}
     if result.inner_loss is not None:
         numbers["inner loss"] = result.inner_loss
     if result.step is not None:
-        numbers["step"] = result.step.mean() if result.step.dim() else result.step
+        numbers["step"] = result.step.mean() if isinstance(result.step, Tensor) and result.step.dim() else result.step
     if result.symmetry is not None:
         numbers |= zip(Symmetry._fields, result.symmetry, strict=True)
-    vectors = _on(
-        device, [part if part.dim() == 1 else part.reshape(-1) for part in (*result.direct, *result.implicit, *grads)]
-    )
-    rows = torch.cat(vectors).to(wide).view(3, -1)
-    scalars = torch.stack(_on(device, list(numbers.values()))).to(wide)
-    squares = rows @ rows.T  # of the direct part, the implicit part and their sum
-    *values, direct, dot, _, _, implicit, _, _, _, total = torch.cat([scalars, squares.view(-1)]).tolist()
-    lengths = {"direct": direct**0.5, "implicit": implicit**0.5, "dot": dot, "hypergradient": total}
-    return dict(zip(numbers, values, strict=True)) | lengths
+    there = {name: value for name, value in numbers.items() if isinstance(value, Tensor)}
+    there = dict(zip(there, torch.stack(_on(device, list(there.values()))).tolist(), strict=True))
+    return {**numbers, **there, **_lengths(result, device)}
+
+
+def _lengths(result: Result, device: torch.device) -> dict[str, float]:
+    """The lengths of both parts, their product, and the squared length of their sum; in double precision.
+
+    A series that diverges overflows single precision. Where the sum itself does, the square is infinite.
+    """
+    wide = torch.float32 if device.type == "mps" else torch.float64
+    u, v = (_joined(_on(device, [as_vector(t) for t in part])).to(wide) for part in (result.direct, result.implicit))
+    direct, implicit, dot = torch.stack([torch.dot(u, u), torch.dot(v, v), torch.dot(u, v)]).tolist()
+    total, largest = direct + 2 * dot + implicit, torch.finfo(result.direct[0].dtype).max
+    total = total if total < largest * largest else math.inf
+    return {"direct": direct**0.5, "implicit": implicit**0.5, "dot": dot, "hypergradient": total}
+
+
+def _joined(vectors: list[Tensor]) -> Tensor:
+    return vectors[0] if len(vectors) == 1 else torch.cat(vectors)
 
 
 def _on(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
     """On one device and of one dtype."""
-    widest = reduce(torch.promote_types, {tensor.dtype for tensor in tensors})
-    return [t if t.dtype == widest and t.device == device else t.to(device, widest) for t in tensors]
+    kinds = {tensor.dtype for tensor in tensors}
+    if len(kinds) == 1 and all([tensor.device == device for tensor in tensors]):
+        return tensors
+    widest = reduce(torch.promote_types, kinds)
+    return [tensor.to(device, widest) for tensor in tensors]
 
 
 def _require_finite(numbers: dict[str, float]) -> None:

@@ -16,6 +16,7 @@ TWICE = (
 )
 TORCH_IS_WRONG = {"WeightNormInterfaceBackward0": "torch's weight_norm"}  # as of torch 2.13
 
+_TRUSTED: set[type] = set()  # torch's own operations among those that this process has seen
 _AccumulateGrad: type = getattr(torch._C._functions, "AccumulateGrad")  # noqa: B009 - torch's stubs leave it out
 
 
@@ -42,15 +43,21 @@ class Graph:
             if kind is _AccumulateGrad:
                 graph.leaves.append(node.variable)
                 continue
-            if issubclass(kind, BackwardCFunction):
-                graph._add_custom(node._forward_cls)
-            elif kind.__name__ in TORCH_IS_WRONG:
-                graph.suspects.add(TORCH_IS_WRONG[kind.__name__])
+            if kind not in _TRUSTED:
+                graph._add(node, kind)
             for parent, _ in node.next_functions:
                 if parent is not None and parent not in visited:
                     visited.add(parent)
                     pending.append(parent)
         return graph
+
+    def _add(self, node: Any, kind: type) -> None:
+        if issubclass(kind, BackwardCFunction):
+            self._add_custom(node._forward_cls)
+        elif kind.__name__ in TORCH_IS_WRONG:
+            self.suspects.add(TORCH_IS_WRONG[kind.__name__])
+        else:
+            _TRUSTED.add(kind)
 
     def _add_custom(self, function: Any) -> None:
         if not function.__module__.startswith("idarts.layers"):
@@ -63,7 +70,7 @@ class Graph:
 
     def require_arguments(self, which: str, own: Sequence[Tensor]) -> None:
         """Refuse a loss that uses one of the caller's tensors, whose derivative would be left out without a word."""
-        known = {id(tensor) for tensor in own}
+        known = set(map(id, own))
         for leaf in self.leaves:
             if id(leaf) in known:
                 raise InputError(

@@ -14,7 +14,7 @@ from torch.linalg import vector_norm
 
 from idarts.errors import InputError
 from idarts.hypergrad.isolation import Randomness, full_precision
-from idarts.hypergrad.method import Result, SecondOrder, State, Symmetry, require
+from idarts.hypergrad.method import Measure, Result, SecondOrder, State, Symmetry, require
 from idarts.hypergrad.problem import ALONE, Averaging, Problem
 from idarts.hypergrad.products import ExactProducts, FiniteDifferences, Products
 from idarts.hypergrad.rules import Rule
@@ -30,7 +30,8 @@ class System:
     g: Tensor
     weight_decay: Tensor | None = None  # 0-d, or one entry per weight; None is 0
     averaging: Averaging = ALONE
-    symmetry: Symmetry | None = None  # of the first two products, if there were two
+    diagnostics: bool = False
+    symmetry: Symmetry | None = None  # of the first two products, if they were compared
     _first: tuple[Tensor, Tensor] | None = None
 
     def curvature(self, v: Tensor) -> Tensor:
@@ -41,16 +42,20 @@ class System:
 
     def apply(self, v: Tensor, damping: float = 0.0) -> Tensor:
         """(H + λ + damping) v."""
-        shift = self.shift(damping)
-        return self.curvature(v) if shift is None else self.curvature(v) + shift * v
+        return self._shifted(self.curvature(v), v, damping)
 
     def joint(self, v: Tensor, damping: float = 0.0) -> tuple[Tensor, Tensors]:
         """(H + λ + damping) v and v · ∂²L1/∂w∂α, for little more than the cost of one."""
-        products, shift = self.products, self.shift(damping)
+        products = self.products
         image, mixed = products.joint_gauss_newton(v) if self.gauss_newton else products.joint(v)
         image = self.averaging.vector(image)
         self.compare(v, image)
-        return (image if shift is None else image + shift * v), mixed
+        return self._shifted(image, v, damping), mixed
+
+    def _shifted(self, image: Tensor, v: Tensor, damping: float) -> Tensor:
+        if self.weight_decay is None:
+            return torch.add(image, v, alpha=damping) if damping else image
+        return torch.addcmul(image, self.weight_decay + damping, v)
 
     def shift(self, damping: float = 0.0) -> Tensor | float | None:
         """λ + damping; None if both are 0."""
@@ -59,8 +64,10 @@ class System:
         return self.weight_decay + damping
 
     def compare(self, v: Tensor, image: Tensor) -> None:
-        """Compare ⟨v, Hu⟩ with ⟨u, Hv⟩ for the first two products."""
-        if self.symmetry is not None or isinstance(self.products, FiniteDifferences):
+        """Compare ⟨v, Hu⟩ with ⟨u, Hv⟩ for the first two products: if an operation is suspect, or on request."""
+        if self.symmetry is not None or not (self.products.suspects or self.diagnostics):
+            return
+        if isinstance(self.products, FiniteDifferences):
             return
         if self._first is None:
             self._first = v, image
@@ -86,9 +93,9 @@ class Solution:
 
     x: Tensor
     state: State = None
-    measures: dict[str, Tensor] = field(default_factory=dict)  # 0-d tensors
+    measures: dict[str, Measure] = field(default_factory=dict)
     terms: int | None = None  # terms or iterations that were used
-    step: Tensor | None = None  # γ
+    step: Measure | None = None  # γ
     warning: str | None = None  # what the caller must know
     mixed: Tensors | None = None  # x · ∂²L1/∂w∂α, where the solver has computed it
 
@@ -138,7 +145,7 @@ class Implicit(SecondOrder):
         gauss_newton = self.curvature == "gauss_newton"
         random = Randomness.now(problem.devices) if problem.diagnostics else None
         products = self.products_at(problem, problem.inner[0], problem.w, split=gauss_newton)
-        system = System(products, gauss_newton, g, self.decay(problem.layout), problem.averaging)
+        system = System(products, gauss_newton, g, self.decay(problem.layout), problem.averaging, problem.diagnostics)
         solution = self.solve(system, state)
         checks: dict[str, Tensor] = {}
         if random is None:
@@ -149,7 +156,7 @@ class Implicit(SecondOrder):
         return Result(
             outer_loss=outer_loss,
             direct=direct,
-            implicit=tuple(-m for m in mixed),
+            implicit=tuple([-m for m in mixed]),
             gradient_evaluations=1 + products.gradient_evaluations,
             hvps=products.hvps,
             inner_loss=products.loss,

@@ -17,6 +17,8 @@ from idarts.hypergrad.vectors import Layout, PerParameter, Tensors
 
 State = Any  # a plain tree: tensors and numbers in dicts, lists and tuples, which a checkpoint can hold; or None
 
+Measure = Tensor | float  # a 0-d tensor, or a number that is already on the host
+
 
 class Symmetry(NamedTuple):
     """Two products Hu and Hv, compared: ⟨v, Hu⟩ ≠ ⟨u, Hv⟩ says that a second derivative is wrong. All 0-d tensors."""
@@ -41,9 +43,9 @@ class Result:
     inner_gradient: Tensor | None = None
     solution: Tensor | None = None
     state: State = None
-    measures: dict[str, Tensor] = field(default_factory=dict)  # 0-d tensors, read in one transfer at the end
+    measures: dict[str, Measure] = field(default_factory=dict)  # tensors are read together at the end
     terms: int | None = None
-    step: Tensor | None = None
+    step: Measure | None = None
     symmetry: Symmetry | None = None
     suspects: Sequence[str] = ()  # operations whose second derivative may be wrong
     warning: str | None = None  # what the caller must know, where the method sees it on the host

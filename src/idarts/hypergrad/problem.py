@@ -66,7 +66,7 @@ class Problem:
         own = _checked(w, "inner parameters w"), _checked(a, "outer parameters a")
         _require_distinct(*own)
         # New leaves on the same storage: the caller's hooks do not run, and the caller's `.grad` does not change.
-        new_w, new_a = (tuple(tensor.detach().requires_grad_() for tensor in tensors) for tensors in own)
+        new_w, new_a = (tuple([tensor.detach().requires_grad_() for tensor in tensors]) for tensors in own)
         layout = Layout.of(new_w)
         devices = {layout.device, *(tensor.device for tensor in new_a)}
         return cls(losses, outer, new_w, new_a, layout, devices, (*own[0], *own[1]), diagnostics, averaging)
@@ -109,6 +109,8 @@ def _checked(parameters: Iterable[Tensor] | Tensor, what: str) -> Tensors:
 
 
 def _require_distinct(w: Tensors, a: Tensors) -> None:
+    if len({*map(id, w), *map(id, a)}) == len(w) + len(a):
+        return
     seen: dict[int, str] = {}
     for which, tensors in (("w", w), ("a", a)):
         for index, tensor in enumerate(tensors):

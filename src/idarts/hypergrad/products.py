@@ -47,7 +47,6 @@ class Products(ABC):
 
     def __init__(self, w: Tensors, a: Tensors, layout: Layout | None = None) -> None:
         self.w, self.a, self.layout = w, a, layout or Layout.of(w)
-        self.devices = {self.layout.device, *(tensor.device for tensor in a)}
         self.hvps = 0
         self.gradient_evaluations = 1.0
 
@@ -107,7 +106,9 @@ class ExactProducts(Products):
         except RuntimeError as error:
             translate(error, "inner")
             raise
-        self._grads: tuple[Tensor | None, ...] = grads
+        # A gradient that is constant (a loss linear in w, an unused parameter) has no graph and adds nothing.
+        self._places = [i for i, g in enumerate(grads) if g is not None and g.requires_grad]
+        self._grads = [g for g in grads if g is not None and g.requires_grad]
         self.gradient = self.layout.flatten(grads)
 
     def _inspect(self, own: Sequence[Tensor]) -> None:
@@ -146,26 +147,23 @@ class ExactProducts(Products):
         assert outputs is not None
         assert cotangent is not None
         jv, *mixed = self._pull(v, (cotangent, *others))  # the gradient is Jᵀ·cotangent, so its derivative there is J
-        (curved,) = self._vjp([cotangent], [jv], (outputs,))
-        return self.layout.flatten(self._vjp([outputs], [curved], self.w)), tuple(mixed)
+        curved = None if jv is None else self._vjp([cotangent], [jv], (outputs,))[0]
+        image = [None] * len(self.w) if curved is None else self._vjp([outputs], [curved], self.w)
+        return self.layout.flatten(image), tuple(mixed)
 
     def release(self) -> None:
         super().release()
-        self._grads, self._outputs, self._cotangent = (), None, None
+        self._grads, self._outputs, self._cotangent = [], None, None
 
     def _pull(self, v: Tensor, inputs: Tensors) -> tuple[Tensor | None, ...]:
-        return self._vjp(self._grads, self.layout.unflatten(v), inputs)
+        parts = self.layout.unflatten(v)
+        return self._vjp(self._grads, [parts[i] for i in self._places], inputs)
 
-    def _vjp(
-        self, outputs: Sequence[Tensor | None], v: Sequence[Tensor | None], inputs: Tensors
-    ) -> tuple[Tensor | None, ...]:
-        # A gradient that is constant (a loss linear in w, an unused parameter) has no graph and adds nothing.
-        pairs = [(o, u) for o, u in zip(outputs, v, strict=True) if o is not None and u is not None and o.requires_grad]
-        if not pairs:
+    def _vjp(self, outputs: Sequence[Tensor], v: Sequence[Tensor], inputs: Tensors) -> tuple[Tensor | None, ...]:
+        if not outputs:
             return (None,) * len(inputs)
-        used, along = zip(*pairs, strict=True)
         try:
-            return torch.autograd.grad(used, inputs, along, retain_graph=True, allow_unused=True)
+            return torch.autograd.grad(outputs, inputs, v, retain_graph=True, allow_unused=True)
         except RuntimeError as error:
             translate(error, "inner")
             raise
@@ -186,7 +184,8 @@ class FiniteDifferences(Products):
     ) -> None:
         super().__init__(w, a, layout)
         self._loss, self._radius = loss, radius
-        self._random = Randomness.now(self.devices)  # every evaluation uses the same dropout mask
+        devices = {self.layout.device, *(tensor.device for tensor in a)}
+        self._random = Randomness.now(devices)  # every evaluation uses the same dropout mask
         self._flat = self.layout.flatten(w)
         self.loss, self.gradient, _ = self._gradients(w, own)
 
@@ -227,7 +226,7 @@ def scalar(loss: object, which: str) -> Tensor:
         )
     if not loss.requires_grad:
         raise InputError(_no_dependence(which))
-    return loss.reshape(())
+    return loss if loss.dim() == 0 else loss.reshape(())
 
 
 def gradient(
@@ -240,8 +239,9 @@ def gradient(
         translate(error, which)
         raise
     require_dependence(grads[:required], which)
-    if any(g is not None and g.is_sparse for g in grads):
-        raise InputError(f"the {which} loss has a sparse gradient; make its nn.Embedding with sparse=False")
+    for g in grads:
+        if g is not None and g.is_sparse:
+            raise InputError(f"the {which} loss has a sparse gradient; make its nn.Embedding with sparse=False")
     return grads
 
 
@@ -252,7 +252,7 @@ def require_dependence(grads: Sequence[Tensor | None], which: str) -> None:
 
 def zeros_for_none(grads: Sequence[Tensor | None], like: Tensors) -> Tensors:
     """Zeros where autograd returned None, which means that a parameter is not used."""
-    return tuple(torch.zeros_like(t) if g is None else g for g, t in zip(grads, like, strict=True))
+    return tuple([torch.zeros_like(t) if g is None else g for g, t in zip(grads, like, strict=True)])
 
 
 def _split_loss(loss: object, w: Tensors, a: Tensors) -> tuple[Tensor, Tensor]:

@@ -33,10 +33,9 @@ class Layout:
 
     @classmethod
     def of(cls, tensors: Tensors) -> "Layout":
-        shapes, dtypes = tuple(t.shape for t in tensors), tuple(t.dtype for t in tensors)
-        sizes = [shape.numel() for shape in shapes]
-        widest = reduce(torch.promote_types, dtypes)
-        return cls(shapes, sizes, dtypes, widest, tensors[0].device, any(dtype != widest for dtype in dtypes))
+        shapes, dtypes = tuple([t.shape for t in tensors]), tuple([t.dtype for t in tensors])
+        sizes, kinds = [shape.numel() for shape in shapes], set(dtypes)
+        return cls(shapes, sizes, dtypes, reduce(torch.promote_types, kinds), tensors[0].device, len(kinds) > 1)
 
     @property
     def size(self) -> int:
@@ -49,7 +48,7 @@ class Layout:
     def flatten(self, tensors: Sequence[Tensor | None]) -> Tensor:
         """One vector. `None`, which autograd returns for an unused parameter, counts as zeros."""
         parts = [
-            torch.zeros(size, dtype=self.dtype, device=self.device) if tensor is None else tensor.reshape(-1)
+            torch.zeros(size, dtype=self.dtype, device=self.device) if tensor is None else as_vector(tensor)
             for tensor, size in zip(tensors, self.sizes, strict=True)
         ]
         if self.mixed:
@@ -58,10 +57,8 @@ class Layout:
         return vector.detach() if vector.requires_grad else vector
 
     def unflatten(self, vector: Tensor) -> Tensors:
-        if len(self.shapes) == 1:
-            return (vector.view(self.shapes[0]),)
-        parts = zip(vector.split_with_sizes(self.sizes), self.shapes, strict=True)
-        views = tuple(part.view(shape) for part, shape in parts)
+        parts = (vector,) if len(self.sizes) == 1 else vector.split_with_sizes(self.sizes)
+        views = tuple([p if len(s) == 1 else p.view(s) for p, s in zip(parts, self.shapes, strict=True)])
         return tuple(v.to(d) for v, d in zip(views, self.dtypes, strict=True)) if self.mixed else views
 
     def leaves(self, vector: Tensor) -> Tensors:
@@ -91,6 +88,11 @@ class Layout:
     def _tensor(self, value: Any) -> Tensor:
         """On the device, without waiting for it."""
         return torch.as_tensor(value, dtype=self.dtype).to(self.device, non_blocking=True)
+
+
+def as_vector(tensor: Tensor) -> Tensor:
+    """The entries in one dimension. An operation costs a few microseconds, so none where the tensor is a vector."""
+    return tensor if tensor.dim() == 1 else tensor.reshape(-1)
 
 
 def random_normal(shape: Sequence[int], like: Tensor, seed: int) -> Tensor:

@@ -1,6 +1,7 @@
 """The paper's estimator: K + 1 terms of the Neumann series for the inverse curvature."""
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -9,12 +10,13 @@ from torch.linalg import vector_norm
 
 from idarts.errors import SingularCurvatureError
 from idarts.hypergrad.implicit import Implicit, Solution, System
-from idarts.hypergrad.method import State, require_at_least, require_count, require_step
+from idarts.hypergrad.method import Measure, State, require_at_least, require_count, require_step
 from idarts.hypergrad.rules import Rule, rate
 from idarts.hypergrad.solvers import SOLVERS
 from idarts.hypergrad.spectrum import WARM_ITERATIONS, Spectrum, measure, update
 from idarts.hypergrad.vectors import PerParameter, length
 
+TINY = torch.finfo(torch.float64).tiny
 RENEWALS = 5  # new measurements of the eigenvalue in one call, while terms grow with γ = 1/λ
 
 
@@ -56,10 +58,10 @@ class Neumann(Implicit):
         if isinstance(self.step, str):
             solution, spectrum = self._follow_curvature(system, spectrum)
         else:
-            step = rate(self.step, system.products.layout)
+            step = self.step if isinstance(self.step, float) else rate(self.step, system.products.layout)
             solution, _ = self._series(system, step)
             if _diverges(solution):  # the eigenvalue gives the largest safe γ
-                scale = step / step.mean()  # a diagonal γ is part of the operator
+                scale = 1.0 if isinstance(step, float) else step / step.mean()  # a diagonal γ is part of the operator
                 spectrum = update(spectrum, lambda v: scale * system.apply(v, self.damping), system, self.refresh)
         if spectrum is None:
             return solution
@@ -87,29 +89,38 @@ class Neumann(Implicit):
             solution, last = self._series(system, 1 / length(spectrum.eigenvalue))
         return solution, spectrum
 
-    def _series(self, system: System, step: Tensor) -> tuple[Solution, Tensor]:
+    def _series(self, system: System, step: Measure) -> tuple[Solution, Tensor]:
         """Σ (I − γH)^k γg, and its last term; if γ is a diagonal D, Σ (I − DH)^k Dg."""
         term = step * system.g
         total, used, lengths = term, 0, [vector_norm(term)]
         for _ in range(self.terms):
-            change = step * system.apply(term, self.damping)
-            term = torch.sub(term, change, out=change)  # in the memory of `change`: allocating costs more than adding
+            image = system.apply(term, self.damping)
+            if isinstance(step, float):
+                term = torch.sub(term, image, alpha=step)
+            else:
+                term = torch.addcmul(term, step, image, value=-1)
             lengths.append(vector_norm(term))
             if self.tolerance is not None and bool(lengths[-1] > lengths[-2]):
                 break
             total, used = total.add_(term) if used else total + term, used + 1
             if self.tolerance is not None and bool(lengths[-1] <= self.tolerance * lengths[0]):
                 break
-        measures = {}
+        measures: dict[str, Measure] = {}
         if self.terms:
-            stacked = torch.stack(lengths).clamp_min(torch.finfo(term.dtype).tiny)
-            largest = (stacked[1:] / stacked[:-1]).max()
-            measures["contraction"] = system.averaging.number(largest)
+            growth = _growth(lengths)
+            alone = system.averaging.vectors
+            measures["contraction"] = growth if alone else system.averaging.number(term.new_tensor(growth))
         return Solution(total, measures=measures, terms=used, step=step), term
 
 
 def _diverges(solution: Solution) -> bool:
-    return "contraction" in solution.measures and solution.measures["contraction"].item() > 1
+    return float(solution.measures.get("contraction", 0.0)) > 1
+
+
+def _growth(lengths: list[Tensor]) -> float:
+    """The largest ratio of a length to the one before it: on the host, with one transfer from the device."""
+    values = torch.stack(lengths).tolist()
+    return max(after / max(before, TINY) for before, after in pairwise(values))
 
 
 SOLVERS.add("neumann", Neumann)
