@@ -297,6 +297,13 @@ def test_a_budget_that_ends_in_the_warm_up_finds_nothing(parts):
     assert search.spent.weight_steps == 5
 
 
+def test_a_warm_up_that_is_too_long_for_the_minutes_leaves_half_of_them_to_the_rounds(parts):
+    search = begin(parts, weights={"warmup": 10**6}, rounds=10**6, minutes=0.05)
+    rounds = list(search.rounds())
+    assert rounds
+    assert 0 < search.spent.weight_steps - len(rounds) * search.settings.inner_steps < 10**6
+
+
 @pytest.mark.parametrize(
     "method", ["idarts", "darts", "darts-one-step", "darts-first-order", "gdas", "setn", "random-nas", "enas"]
 )

@@ -9,6 +9,7 @@ from idarts.engine.schedules import learning_rate
 from idarts.searching.settings import Config
 from idarts.searching.stage import Stage, ends
 
+LATE = 0.5  # of the first stage's time: a warm-up ends there
 MOST_RESERVED = 0.5  # of the minutes, for the selection: it is shortened rather than the rounds
 
 
@@ -47,11 +48,16 @@ class Budget:
         rounds = spent.weight_steps / self.weight_steps if self.weight_steps else spent.number / self.total
         shares = [rounds]
         if self.settings.minutes is not None:
-            seconds = 60 * self.settings.minutes
-            shares.append(spent.seconds / (seconds - min(reserved, MOST_RESERVED * seconds)))
+            shares.append(spent.seconds / self.seconds(reserved))
         if self.settings.gradient_evaluations is not None:
             shares.append(spent.gradient_evaluations / self.settings.gradient_evaluations)
         return min(max(shares), 1.0)
+
+    def seconds(self, reserved: float) -> float:
+        """The seconds for the rounds, where `minutes` are limited."""
+        assert self.settings.minutes is not None
+        seconds = 60 * self.settings.minutes
+        return seconds - min(reserved, MOST_RESERVED * seconds)
 
 
 @dataclass
@@ -124,6 +130,12 @@ class Budgeted:
         """The share of the rounds' budget that is spent."""
         reserved = self.selection_seconds() if self.settings.minutes is not None else 0.0
         return self.budget.used(replace(self.spent, seconds=self.clock.seconds), reserved)
+
+    def late(self) -> bool:
+        """Whether no round has begun after half of the first stage's time."""
+        if self.settings.minutes is None or self.number:
+            return False
+        return self.clock.seconds > LATE * ends(self.stages)[0] * self.budget.seconds(self.selection_seconds())
 
     def selection_seconds(self) -> float:
         """How long the selection will take, as far as it can tell."""

@@ -130,12 +130,13 @@ class Search(Budgeted):
         return Step()
 
     def _warm_up(self) -> None:
-        """Weight steps at the start of a stage, before its first α step: so many, or as long as α rests."""
+        """Weight steps at the start of a stage, before its first α step: so many, or as long as α rests.
+
+        On a slow machine they may need all minutes: if half of the time has passed, the first round begins.
+        """
         warmup, rest = self.settings.weights.warmup, self.settings.alpha.rest
         self._train_mode()
-        while (self.stage_steps < warmup or self.stage_part() < rest - 1e-9) and self.used() < ends(self.stages)[
-            self.stage
-        ]:
+        while (part := self.stage_part()) < 1 and (part < rest - 1e-9 or self.stage_steps < warmup) and not self.late():
             if not self.shares_weights:
                 return
             count = f" of {warmup}" if self.stage_steps < warmup else ""
