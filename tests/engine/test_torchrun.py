@@ -14,7 +14,7 @@ import torch
 from idarts.engine import checkpoint
 
 LAUNCH = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-SMALL = ["--preset", "smoke", "--channels", "4", "--batch", "16", "--rounds", "14", "--checkpoint-rounds", "2"]
+SMALL = ["--preset", "smoke", "--channels", "4", "--batch", "16", "--rounds", "8", "--checkpoint-rounds", "2"]
 
 
 def command(out, *torchrun, task=("search", *SMALL)):
@@ -60,9 +60,9 @@ def whole(tmp_path_factory):
 def test_a_job_leaves_one_run(whole):
     out, shown, errors = whole
     assert shown.count("architecture: ") == 1  # the first rank speaks for all
-    assert errors.count("round    14/14") == 1
-    assert [line["number"] for line in log(out)] == list(range(1, 15))
-    assert [path.name for path in sorted((out / "checkpoints").iterdir())] == ["00000012.pt", "00000014.pt"]
+    assert errors.count("round     8/8") == 1
+    assert [line["number"] for line in log(out)] == list(range(1, 9))
+    assert [path.name for path in sorted((out / "checkpoints").iterdir())] == ["00000006.pt", "00000008.pt"]
     assert json.loads((out / "result.json").read_text())["config"]["distributed"] == "synchronised"
 
 
@@ -92,13 +92,13 @@ def test_asked_to_stop_all_ranks_end_at_one_round_and_one_process_continues(whol
     shown, _ = job.communicate(timeout=60)
     assert "stopped after round" in shown
     number = checkpoint.latest(out / "checkpoints")[0]
-    assert 3 <= number == len(log(out)) < 14
+    assert 3 <= number == len(log(out)) < 8
     one = started([sys.executable, "-m", "idarts", "search", *SMALL, "--out", str(out), "--resume"])
     _, errors = one.communicate(timeout=100)
     assert one.returncode == 0, errors
     assert f"until round {number} there were 2 ranks, now 1" in errors
     assert log(out)[:number] == log(whole[0])[:number]
-    assert len(log(out)) == 14
+    assert len(log(out)) == 8
     assert log(out)[-1]["train_loss"] == pytest.approx(log(whole[0])[-1]["train_loss"], rel=0.2)
 
 

@@ -69,7 +69,7 @@ RUNNING = {
 SEARCHES = {
     "idarts": {},
     "gdas": {"method": "gdas"},
-    "enas": {"method": "enas", "controller": {"samples": 2}},
+    "enas": {"method": "enas", "controller": {"samples": 2}, "selection": {"samples": 4, "batches": 1}},
     "setn": {"method": "setn", "selection": {"samples": 4, "batches": 1}},
 }
 

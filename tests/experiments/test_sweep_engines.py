@@ -94,8 +94,8 @@ def digits(tmp_path_factory):
     ("engine", "seeds"),
     [
         (["local"], 3),
-        pytest.param(["ray", "--address", "local"], 2, marks=needs("ray")),
-        pytest.param(["slurm"], 2, marks=needs("submitit")),  # whose own processes take the place of a cluster's
+        pytest.param(["ray", "--address", "local"], 1, marks=needs("ray")),
+        pytest.param(["slurm"], 1, marks=needs("submitit")),  # whose own processes take the place of a cluster's
     ],
     ids=["local", "ray", "slurm"],
 )

@@ -91,8 +91,9 @@ class NodeInputs:
     def total(self, mixture: Mixture, like: Tensor) -> Tensor:
         """The sum without the bypass; zeros if there are no terms."""
         if self.weighted:
-            terms, rows, columns = zip(*self.weighted, strict=True)
-            return mix(terms, mixture.weights[list(rows), list(columns)], self.scaled)
+            terms, *places = zip(*self.weighted, strict=True)
+            rows, columns = constant(places, like.device)
+            return mix(terms, mixture.weights[rows, columns], self.scaled)
         return reduce(add, self.scaled) if self.scaled else torch.zeros_like(like)
 
 

@@ -138,7 +138,7 @@ class Controller(nn.Module):
     def _scores(self, name: str, hidden: Tensor) -> Tensor:
         logits = self.read[name](hidden)
         if self.barred is not None:
-            logits = logits.index_fill(1, constant(self.barred, logits.device), -1e9)
+            logits = logits.index_fill(1, constant([self.barred], logits.device), -1e9)
         scores: Tensor = logits.log_softmax(dim=1)
         return scores
 
