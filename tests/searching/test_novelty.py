@@ -78,6 +78,20 @@ def test_evolution_keeps_the_best_and_judges_no_cell_twice(monkeypatch):
     assert ends[1] == max(path.count(3) for path in judged[6:]) > ends[0]
 
 
+def test_children_of_crossing_alone_have_genes_of_the_first_generation(monkeypatch):
+    search = start("en2as", evaluator=None, rounds=1, selection={"samples": 6, "batches": 1})
+    list(search.rounds())
+    judged = []
+    monkeypatch.setattr(Judge, "__call__", lambda _, m: judged.append(m["cell"].weights.argmax(1).tolist()) or 0.0)
+    Evolution(generations=4, crossed=1.0, changed=0.0)(search)
+    first, children = judged[:6], judged[6:]
+    assert children
+    assert all(gene in {genes[place] for genes in first} for child in children for place, gene in enumerate(child))
+    judged.clear()
+    Evolution(generations=4, crossed=0.0, changed=0.0)(search)
+    assert len(judged) <= 6  # copies, which are not judged again
+
+
 def test_crossing_takes_a_stretch_and_changing_some_genes_and_both_leave_the_parents_alone():
     one, other = ({"a": torch.full((4, 2), value), "b": torch.full((3, 2), value)} for value in (0.0, 1.0))
     random, lengths = Random(0), set()

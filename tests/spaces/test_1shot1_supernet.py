@@ -16,7 +16,7 @@ from idarts.hypergrad.products import ExactProducts
 from idarts.layers.mixture import Mixture, multi_hot
 from idarts.spaces import Skeleton, nas_bench_1shot1
 from idarts.spaces.nas_bench_1shot1.cells import COLUMNS, PARENTS
-from idarts.spaces.nas_bench_1shot1.supernet import NasBench1Shot1Supernet
+from idarts.spaces.nas_bench_1shot1.supernet import ConvNormReLU, NasBench1Shot1Supernet
 
 SKELETON = Skeleton(depth=2, channels=11, classes=5, image=9)  # 11 channels divide by no number of nodes
 
@@ -243,3 +243,14 @@ def test_inputs_that_cannot_be():
         net.path(parse("DARTS_V2"))
     with pytest.raises(InputError, match="of nas-bench-1shot1 S3 is not a path of the supernet of nas-bench-1shot1 S1"):
         net.path(sample("nas-bench-1shot1", Random(0), "S3"))
+
+
+def test_a_part_of_the_projections_updates_its_own_statistics():
+    torch.manual_seed(0)
+    whole, part, x = ConvNormReLU(2, 6, 1), ConvNormReLU(2, 6, 1), torch.randn(4, 2, 3, 3)
+    part.load_state_dict(whole.state_dict())
+    torch.testing.assert_close(part(x, slice(2, 4)), whole(x)[:, 2:4])
+    for name, untouched in (("running_mean", 0.0), ("running_var", 1.0)):
+        ours, theirs = getattr(part.norm, name), getattr(whole.norm, name)
+        torch.testing.assert_close(ours[2:4], theirs[2:4])
+        assert ours[[0, 1, 4, 5]].eq(untouched).all()
