@@ -43,12 +43,14 @@ class SearchJob(Job):
     """A search in a `folder` below the experiment's.
 
     `like` names the folder of a search of an earlier stage: this one's rounds end after as many gradient evaluations.
-    Both pay for their selections on top of that: the cost of one selection must not give the other more rounds.
+    Both pay for their selections on top of that: the cost of one selection must not give the other more rounds. With
+    `whole`, the cost of the other's selection is part of the budget, for a search that has no selection of its own.
     """
 
     config: RunConfig
     folder: str
     like: str | None = None
+    whole: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", self.settings or digest(asdict(self.config)))
@@ -56,7 +58,7 @@ class SearchJob(Job):
     def task(self, out: Path) -> Task:
         """Settings and folder; an error if the folder has a search with other settings."""
         folder = out / self.folder
-        config = self.config if self.like is None else at_cost(self.config, last_cost(out / self.like))
+        config = self.config if self.like is None else at_cost(self.config, last_cost(out / self.like, self.whole))
         other = other_setting(folder, config)
         if other:
             raise InputError(

@@ -43,10 +43,10 @@ def finished_run(folder: Path) -> Run:
     raise IdartsError(f"{folder / RESULT} cannot be read; delete {folder}, and the search runs again")
 
 
-def last_cost(folder: Path) -> float:
-    """The gradient evaluations that the rounds of a finished search took, without its selection."""
-    metrics = (finished_run(folder).result or {})["metrics"]
-    return float(metrics["gradient_evaluations"])
+def last_cost(folder: Path, whole: bool = False) -> float:
+    """The gradient evaluations that the rounds of a finished search took; with its selection, if `whole`."""
+    result = finished_run(folder).result or {}
+    return float((result if whole else result["metrics"])["gradient_evaluations"])
 
 
 def other_setting(folder: Path, config: RunConfig) -> str | None:

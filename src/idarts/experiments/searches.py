@@ -33,9 +33,12 @@ def search_jobs(
     *,
     method: str = "idarts",
     like: str | None = None,
+    whole: bool = False,
     facts: Layer | None = None,
 ) -> Iterator[SearchJob]:
     """One search for each seed; `like` names the label whose search of the same seed sets the gradient evaluations.
+
+    They are those of its rounds; if `whole`, also those of its selection.
 
     >>> from pathlib import Path
     >>> [job.name for job in search_jobs(Request(Path("out")), "nas-bench-201", "idarts")]
@@ -43,7 +46,7 @@ def search_jobs(
     """
     made_of = {
         "layers": [*_preset(request, space), METHODS[method], {"space": space, "method": method}, changes or {}],
-        "like": like and f"rounds of {like}",
+        "like": like and f"{'cost' if whole else 'rounds'} of {like}",
     }
     for seed in request.seeds:
         yield SearchJob(
@@ -55,6 +58,7 @@ def search_jobs(
             config=settings(request, space, method, seed, changes or {}),
             folder=f"runs/{label}-{seed}",
             like=like and f"runs/{like}-{seed}",
+            whole=whole,
         )
 
 
@@ -77,7 +81,8 @@ def settings(request: Request, space: str, method: str, seed: int, changes: Laye
 def _preset(request: Request, space: str) -> list[Layer]:
     """The layers of the requested preset; `paper` stands for the one that has the space's published settings."""
     if request.preset != "paper":
-        return [PRESETS[request.preset], _TINY if request.preset == "smoke" else {}]
+        own = f"{space}-{request.preset}"
+        return [PRESETS[own if own in PRESETS else request.preset], _TINY if request.preset == "smoke" else {}]
     published = [preset for name, preset in PRESETS.items() if name.endswith("-paper") and preset.get("space") == space]
     if not published:
         raise InputError(f"no preset has published settings of {space}; use --preset cpu")

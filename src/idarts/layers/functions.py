@@ -267,7 +267,7 @@ def _conv2d_backward(
 
 
 def _is_slow(x: Tensor, weight: Tensor, geometry: tuple[Any, ...]) -> bool:
-    """Whether oneDNN has no fast kernel for the gradient of a depthwise weight: it is wide, or higher than the image."""
+    """Whether oneDNN's gradient of a depthwise weight is slow: for a wide weight, and one higher than the image."""
     _, padding, dilation, groups = geometry
     depthwise = groups == x.shape[1] == weight.shape[0] and dilation == [1, 1] and x.device.type == "cpu"
     return depthwise and (weight.shape[3] > FAST_COLUMNS or (any(padding) and weight.shape[2] > x.shape[2]))

@@ -26,7 +26,7 @@ class Reads:
         self._forms = {("all", 1): x}
 
     def __call__(self, pixels: str = "all", copies: int = 1) -> Tensor:
-        """"all" pixels, every other one of every other row ("even" or "odd"), or the four "phases"; copies side by side."""
+        """The pixels `all`, every other one of every other row (`even`, `odd`), or four `phases`; in several copies."""
         key = pixels, copies
         if key not in self._forms:
             one = PIXELS[pixels] if copies == 1 else partial(side_by_side, copies=copies)
