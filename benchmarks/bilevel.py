@@ -7,7 +7,8 @@ allows it). Peers run their Neumann series with the inner rate as γ, after a we
 return no inner gradient that the step could use. Rounds of all methods are interleaved. The value is L2 at the minimum
 of L1 for the present α (by L-BFGS, not counted); the best of all runs is the zero of the suboptimality.
 
-`python benchmarks/bilevel.py --json benchmarks/results/bilevel.json`, with the peers that `install_peers.sh` installs.
+`python benchmarks/bilevel.py --json benchmarks/results/bilevel.json`, with the peers that `install_peers.sh` installs;
+`--models` and `--problems` without names leave out the networks or the problems.
 """
 
 import argparse
@@ -23,8 +24,8 @@ import torch
 from torch import Tensor, nn
 
 from idarts.hypergrad import F2SA, AmIGO, Bilevel, FirstOrder, Method, Neumann, Recursive, Running, hypergradient
-from measure import Run, fastest
 from models import MODELS, Decays
+from overhead import fastest
 from peers import PEERS, Task, missing
 from problems import PROBLEMS, Loss, Problem, Tensors
 
@@ -129,21 +130,20 @@ def report(name: str, curves: dict[str, Curve]) -> None:
         print(f"{label:18}{curve.values[-1]:9.4f}{text}", flush=True)
 
 
-def hypergradients(peers: Sequence[str], rounds: int) -> dict[str, dict[str, float]]:
+def hypergradients(models: Sequence[str], peers: Sequence[str], rounds: int) -> dict[str, dict[str, float]]:
     """Milliseconds of CPU time of one hypergradient, for every network and K."""
     results = {}
-    for model in MODELS:
+    for model in models:
         point = Decays.of(model)
         for terms in LENGTHS:
             method = Neumann(terms, STEP)
             task = point.task(terms, STEP)
-            runs: dict[str, Run] = {"idarts": lambda p=point, m=method: estimate(p, m)}  # type: ignore[misc]
+            runs: dict[str, Callable[[], object]] = {"idarts": lambda p=point, m=method: estimate(p, m)}  # type: ignore[misc]
             for name in peers:
                 peer = PEERS[name](task)
                 torch.testing.assert_close(peer.implicit(), estimate(point, method), rtol=1e-2, atol=1e-6)
                 runs[name] = peer.run
-            seconds = fastest(runs, rounds, lambda _: None, process_time)
-            results[f"{model}, K={terms}"] = {name: 1e3 * value for name, value in seconds.items()}
+            results[f"{model}, K={terms}"] = {name: us / 1e3 for name, us in fastest(runs, rounds).items()}
     return results
 
 
@@ -158,6 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=15, help="of each network's hypergradient; the fastest counts")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--problems", nargs="*", choices=list(PROBLEMS), default=list(PROBLEMS))
+    parser.add_argument("--models", nargs="*", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--json", type=Path, metavar="FILE", help="save the curves here as well")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -177,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         report(name, curves)
         keys = "evaluations", "seconds", "values"
         results["problems"][name] = {c: {key: getattr(curve, key) for key in keys} for c, curve in curves.items()}
-    results["milliseconds"] = hypergradients(peers, options.repeats)
+    results["milliseconds"] = hypergradients(options.models, peers, options.repeats)
     print("\nmilliseconds of CPU time for one hypergradient")
     for label, row in results["milliseconds"].items():
         print(f"{label:20}" + ", ".join(f"{name} {value:.1f}" for name, value in row.items()))

@@ -157,9 +157,10 @@ def _read(result: Result) -> dict[str, float]:
         numbers["step"] = result.step.mean() if isinstance(result.step, Tensor) and result.step.dim() else result.step
     if result.symmetry is not None:
         numbers |= zip(Symmetry._fields, result.symmetry, strict=True)
+    here = {name: value for name, value in numbers.items() if not isinstance(value, Tensor)}
     there = {name: value for name, value in numbers.items() if isinstance(value, Tensor)}
-    there = dict(zip(there, torch.stack(_on(device, list(there.values()))).tolist(), strict=True))
-    return {**numbers, **there, **_lengths(result, device)}
+    read = torch.stack(_on(device, list(there.values()))).tolist()
+    return {**here, **dict(zip(there, read, strict=True)), **_lengths(result, device)}
 
 
 def _lengths(result: Result, device: torch.device) -> dict[str, float]:
