@@ -23,11 +23,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from bilevel_networks import MODELS, Decays
+from bilevel_problems import PROBLEMS, Loss, Problem, Tensors
 from idarts.hypergrad import F2SA, AmIGO, Bilevel, FirstOrder, Method, Neumann, Recursive, Running, hypergradient
-from models import MODELS, Decays
 from overhead import fastest
 from peers import PEERS, Task, missing
-from problems import PROBLEMS, Loss, Problem, Tensors
 
 METHODS: dict[str, Method] = {
     "FirstOrder": FirstOrder(),
