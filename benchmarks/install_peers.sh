@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the libraries that benchmarks/hypergradient.py compares with: install_peers.sh PYTHON
+# Installs the libraries that benchmarks/hypergradient.py and bilevel.py compare with: install_peers.sh PYTHON
 # A peer that cannot be had is left out with a line that says so; the benchmark does without it.
 set -u
 python=${1:?usage: install_peers.sh PYTHON}
@@ -18,6 +18,10 @@ try "TorchOpt" torchopt==0.7.3
 # BOAT pins an old numpy and wants torchvision; what we call of it uses neither, but imports these two.
 try "BOAT" --no-deps boat-torch==1.1.1
 try "what BOAT imports" higher matplotlib
+# hypertorch is not on PyPI (the packages of that name there are others). HYPERTORCH can be a folder with its source.
+try "hypertorch" --no-deps "${HYPERTORCH:-git+https://github.com/prolearner/hypertorch}"
+
+try "the data of bilevel.py" scikit-learn
 
 wanted=$(sed -n 's/^torch==//p' "$constraints")
 found=$("$python" -c 'import torch; print(torch.__version__.split("+")[0])')

@@ -1,17 +1,22 @@
 """What the package costs beyond hand-written code: the Neumann series, K = 2, on ten weights and on two MLPs.
 
-`python benchmarks/overhead.py`: both run in one process, in interleaved rounds, and the fastest CPU time counts.
+`python benchmarks/overhead.py`: all run in one process, in interleaved rounds, and the fastest CPU time counts. Where
+hypertorch is installed, its series runs beside them. The last lines are for the driver, `Bilevel`, on ten weights: a
+round against its estimate and optimiser steps without the driver, and against SOBA by hand.
 """
 
 import argparse
-import time
+import importlib
+import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import process_time
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
-from idarts.hypergrad import Neumann, hypergradient
+from idarts.hypergrad import Bilevel, Neumann, Running, hypergradient
 
 K, STEP = 2, 0.01
 Tensors = tuple[Tensor, ...]
@@ -62,35 +67,98 @@ def mlp(width: int) -> Problem:
     return inner, lambda w, a: loss(batches[1], w), w, (torch.zeros(len(w), requires_grad=True),)
 
 
-def measured(problem: Problem, rounds: int) -> tuple[float, float]:
-    """Seconds of CPU time by hand, and with the package."""
-    method, best = Neumann(K, STEP), [float("inf")] * 2
-    runs: tuple[Callable[[], list[Tensor]], ...] = (
-        lambda: by_hand(*problem),
-        lambda: list(hypergradient(*problem, method).implicit),
+def series(problem: Problem) -> dict[str, Callable[[], object]]:
+    """One estimate in each way. The implicit parts must agree."""
+    method, (inner, outer, w, a) = Neumann(K, STEP), problem
+
+    def step(w: Sequence[Tensor], a: Sequence[Tensor]) -> list[Tensor]:
+        grads = torch.autograd.grad(inner(tuple(w), tuple(a)), w, create_graph=True)
+        return [t - STEP * g for t, g in zip(w, grads, strict=True)]
+
+    for own, ours in zip(by_hand(*problem), hypergradient(*problem, method).implicit, strict=True):
+        torch.testing.assert_close(own, ours, rtol=1e-3, atol=1e-5)
+    runs: dict[str, Callable[[], object]] = {
+        "by hand": lambda: by_hand(*problem),
+        "idarts": lambda: hypergradient(*problem, method),
+    }
+    try:
+        fixed_point = importlib.import_module("hypergrad").fixed_point
+    except (ImportError, AttributeError):
+        return runs
+    return runs | {"hypertorch": lambda: fixed_point(list(w), list(a), K + 1, step, outer, set_grad=False)}
+
+
+def rounds_of(problem: Problem) -> dict[str, Callable[[], object]]:
+    """One round of SOBA, in which w, v and α move at once, in three ways."""
+    inner, outer = problem[:2]
+    copies = [tuple(tuple(t.detach().clone().requires_grad_() for t in ts) for ts in problem[2:]) for _ in range(3)]
+    optimizers = [[torch.optim.SGD(tensors, lr=1e-3) for tensors in pair] for pair in copies]
+    method, engine = (
+        Running(STEP, damping=0.0),
+        Bilevel(inner, outer, Running(STEP, damping=0.0), *optimizers[0], one_loop=True),
     )
-    for own, theirs in zip(*(run() for run in runs), strict=True):
-        torch.testing.assert_close(own, theirs, rtol=1e-3, atol=1e-5)
+    kept: dict[str, object] = {"state": None}
+    solution = [torch.zeros_like(t) for t in copies[2][0]]
+
+    def pieces() -> None:
+        w, a = copies[1]
+        estimate = hypergradient(inner, outer, w, a, method, state=kept["state"])
+        kept["state"] = estimate.state
+        assert estimate.inner_gradient is not None
+        w[0].grad = estimate.inner_gradient
+        for tensor, grad in zip(a, estimate.grads, strict=True):
+            tensor.grad = grad
+        for optimizer in optimizers[1]:
+            optimizer.step()
+
+    def hand() -> None:
+        w, a = copies[2]
+        g = torch.autograd.grad(outer(w, a), w)
+        grads = torch.autograd.grad(inner(w, a), w, create_graph=True)
+        pulled = torch.autograd.grad(grads, (*w, *a), solution)
+        for v, image, target in zip(solution, pulled, g, strict=False):
+            v.sub_(image - target, alpha=STEP)
+        for tensor, grad in zip((*w, *a), (*grads, *(-m for m in pulled[len(w) :])), strict=True):
+            tensor.grad = grad.detach()
+        for optimizer in optimizers[2]:
+            optimizer.step()
+
+    return {"by hand": hand, "without the driver": pieces, "Bilevel": engine.round}
+
+
+def fastest(runs: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Microseconds of CPU time of each."""
+    best = dict.fromkeys(runs, float("inf"))
     for _ in range(rounds):
-        for index, run in enumerate(runs):
-            begin = time.process_time()
+        for name, run in runs.items():
+            begin = process_time()
             run()
-            best[index] = min(best[index], time.process_time() - begin)
-    return best[0], best[1]
+            best[name] = min(best[name], 1e6 * (process_time() - begin))
+    return best
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=300, help="interleaved rounds; the fastest counts")
-    rounds = parser.parse_args(arguments).rounds
+    parser.add_argument("--json", type=Path, metavar="FILE", help="save the results here as well")
+    options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    for name, problem, share in (("ten weights", quadratic(), 1), ("MLP", mlp(270), 4), ("MLP", mlp(950), 12)):
-        hand, ours = measured(problem, max(rounds // share, 5))
-        count = sum(t.numel() for t in problem[2])
-        print(
-            f"{name}, {count:,} weights: by hand {hand * 1e6:,.0f} µs, idarts {ours * 1e6:,.0f} µs ({ours / hand:.2f})"
-        )
+    plans = {
+        "ten weights": (series(quadratic()), 1),
+        "MLP, 103,150 weights": (series(mlp(270)), 4),
+        "MLP, 1,008,910 weights": (series(mlp(950)), 12),
+        "one round of SOBA, ten weights": (rounds_of(quadratic()), 1),
+    }
+    results = {}
+    for name, (runs, share) in plans.items():
+        results[name] = fastest(runs, max(options.rounds // share, 5))
+        hand = results[name]["by hand"]
+        print(f"{name}: " + ", ".join(f"{key} {us:,.0f} µs ({us / hand:.2f})" for key, us in results[name].items()))
+    one = results["one round of SOBA, ten weights"]
+    print(f"the driver's own part of a round: {one['Bilevel'] - one['without the driver']:.0f} µs")
+    if options.json:
+        options.json.write_text(json.dumps({"torch": torch.__version__, "microseconds": results}, indent=2))
 
 
 if __name__ == "__main__":

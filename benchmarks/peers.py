@@ -112,8 +112,39 @@ def boat(task: Task) -> Peer:
     return Peer(lambda: gradient(True), lambda: gradient(False))
 
 
-PEERS: dict[str, Callable[[Task], Peer]] = {"Betty": betty, "TorchOpt": torchopt, "BOAT": boat}
-MODULES = {"Betty": "betty.hypergradient", "TorchOpt": "torchopt.diff.implicit", "BOAT": "boat_torch.na_ol.ns"}
+def hypertorch(task: Task) -> Peer:
+    """`fixed_point` on w − γ∇L1. It starts at zero, so K + 1 iterations (and products) give the sum of K + 1 terms."""
+    fixed_point = importlib.import_module("hypergrad.hypergradients").fixed_point
+
+    def step(w: list[Tensor], hyperparameters: list[Tensor]) -> list[Tensor]:
+        loss = task.pure_inner(tuple(w), tuple(hyperparameters))
+        grads = torch.autograd.grad(loss, w, create_graph=True)
+        return [t - task.step * g for t, g in zip(w, grads, strict=True)]
+
+    def gradient(direct: bool) -> Tensor:
+        def outer(w: list[Tensor], hyperparameters: list[Tensor]) -> Tensor:
+            return task.pure_outer(tuple(w), tuple(h if direct else h.detach() for h in hyperparameters))
+
+        (grad,) = fixed_point(list(task.w), [task.alpha], task.terms + 1, step, outer, tol=0.0, set_grad=False)
+        task.alpha.grad = grad
+        result: Tensor = grad
+        return result
+
+    return Peer(lambda: gradient(True), lambda: gradient(False))
+
+
+PEERS: dict[str, Callable[[Task], Peer]] = {
+    "Betty": betty,
+    "TorchOpt": torchopt,
+    "BOAT": boat,
+    "hypertorch": hypertorch,
+}
+MODULES = {
+    "Betty": "betty.hypergradient",
+    "TorchOpt": "torchopt.diff.implicit",
+    "BOAT": "boat_torch.na_ol.ns",
+    "hypertorch": "hypergrad.hypergradients",
+}
 
 
 def missing(name: str) -> str | None:

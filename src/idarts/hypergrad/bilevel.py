@@ -54,6 +54,7 @@ class Bilevel:
         self.inner, self.outer, self.method = inner, outer, method
         self.w_optimizer, self.a_optimizer = w_optimizer, a_optimizer
         self.w, self.a = _tensors(w_optimizer), _tensors(a_optimizer)
+        self._layout = Layout.of(self.w)
         self.inner_steps, self.one_loop = inner_steps, one_loop
         self.state: State = None
         self.rounds = 0
@@ -101,8 +102,8 @@ class Bilevel:
         if gradient is None:
             name = type(method).__name__
             raise InputError(f"Bilevel: {name} computes no inner gradient, so one_loop is not possible; remove it")
-        for tensor, grad in zip(self.w, Layout.of(self.w).unflatten(gradient), strict=True):
-            tensor.grad = grad.clone()
+        for tensor, grad in zip(self.w, self._layout.unflatten(gradient.clone()), strict=True):
+            tensor.grad = grad
         self.w_optimizer.step()
 
     def state_dict(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Diagnostics:
     eigenvalue: float | None = None  # of largest modulus, where it was measured
     residual: float | None = None  # * ‖g − Hx‖/‖g‖ of the linear system
     alignment: float | None = None  # * cosine of x and g: near 1, the terms only rescale the one-step estimate
-    asymmetry: float | None = None  # * |⟨u, Hv⟩ − ⟨v, Hu⟩| of two products, relative; also where an operation is suspect
+    asymmetry: float | None = None  # * |⟨u, Hv⟩ − ⟨v, Hu⟩| of two products, relative; also if an operation is suspect
     product_error: float | None = None  # * of one product against the same by double backward or finite differences
     measures: dict[str, float] = field(default_factory=dict)  # whatever else the method measured
 
@@ -157,9 +157,10 @@ def _read(result: Result) -> dict[str, float]:
         numbers["step"] = result.step.mean() if isinstance(result.step, Tensor) and result.step.dim() else result.step
     if result.symmetry is not None:
         numbers |= zip(Symmetry._fields, result.symmetry, strict=True)
+    here = {name: value for name, value in numbers.items() if not isinstance(value, Tensor)}
     there = {name: value for name, value in numbers.items() if isinstance(value, Tensor)}
-    there = dict(zip(there, torch.stack(_on(device, list(there.values()))).tolist(), strict=True))
-    return {**numbers, **there, **_lengths(result, device)}
+    read = torch.stack(_on(device, list(there.values()))).tolist()
+    return {**here, **dict(zip(there, read, strict=True)), **_lengths(result, device)}
 
 
 def _lengths(result: Result, device: torch.device) -> dict[str, float]:
@@ -182,7 +183,7 @@ def _joined(vectors: list[Tensor]) -> Tensor:
 def _on(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
     """On one device and of one dtype."""
     kinds = {tensor.dtype for tensor in tensors}
-    if len(kinds) == 1 and all([tensor.device == device for tensor in tensors]):
+    if len(kinds) == 1 and {tensor.device for tensor in tensors} == {device}:
         return tensors
     widest = reduce(torch.promote_types, kinds)
     return [tensor.to(device, widest) for tensor in tensors]

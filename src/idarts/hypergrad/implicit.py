@@ -5,6 +5,7 @@ solution of H x = g, the implicit part is −x · ∂²L1/∂α∂w. The methods
 """
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -93,7 +94,7 @@ class Solution:
 
     x: Tensor
     state: State = None
-    measures: dict[str, Measure] = field(default_factory=dict)
+    measures: Mapping[str, Measure] = field(default_factory=dict)
     terms: int | None = None  # terms or iterations that were used
     step: Measure | None = None  # γ
     warning: str | None = None  # what the caller must know
@@ -163,7 +164,7 @@ class Implicit(SecondOrder):
             inner_gradient=products.gradient,
             solution=solution.x,
             state=solution.state,
-            measures=solution.measures | checks,
+            measures={**solution.measures, **checks},
             terms=solution.terms,
             step=solution.step,
             symmetry=system.symmetry,

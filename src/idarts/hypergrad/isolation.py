@@ -94,7 +94,7 @@ def isolated(devices: Collection[torch.device]) -> Iterator[None]:
 
 def full_precision(devices: Collection[torch.device]) -> AbstractContextManager[object]:
     """Autocast is off: second derivatives in bfloat16 or float16 are noise."""
-    if not any([torch.is_autocast_enabled(device.type) for device in devices]):  # noqa: C419 - half the time of a generator
+    if not any(torch.is_autocast_enabled(device.type) for device in devices):
         return _NOTHING
     stack = ExitStack()
     for device_type in {device.type for device in devices}:

@@ -1,7 +1,7 @@
 """What every method is: a frozen record that turns a problem and a state into a hypergradient and the next state."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
@@ -43,7 +43,7 @@ class Result:
     inner_gradient: Tensor | None = None
     solution: Tensor | None = None
     state: State = None
-    measures: dict[str, Measure] = field(default_factory=dict)  # tensors are read together at the end
+    measures: Mapping[str, Measure] = field(default_factory=dict)  # tensors are read together at the end
     terms: int | None = None
     step: Measure | None = None
     symmetry: Symmetry | None = None

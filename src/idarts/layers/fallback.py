@@ -25,7 +25,9 @@ def must_fall_back(x: Tensor, *others: Tensor | None) -> bool:
     )
 
 
-SMALL = 16_384  # values; below this a layer's fixed cost in Python is more than what its double backward saves
+# Values. Below this a layer's fixed cost in Python is more than what its double backward saves, measured for a gradient
+# and one product (`benchmarks/small.py`).
+SMALL = 32_768
 
 
 def is_small(x: Tensor) -> bool:

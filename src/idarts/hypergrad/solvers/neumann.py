@@ -119,7 +119,7 @@ def _diverges(solution: Solution) -> bool:
 
 def _growth(lengths: list[Tensor]) -> float:
     """The largest ratio of a length to the one before it: on the host, with one transfer from the device."""
-    values = torch.stack(lengths).tolist()
+    values: list[float] = torch.stack(lengths).tolist()
     return max(after / max(before, TINY) for before, after in pairwise(values))
 
 
