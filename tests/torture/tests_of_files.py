@@ -39,7 +39,7 @@ TABLE: Table = {
         "searching/selections/evolution.py": "searching/test_novelty searching/test_axes::TestSelection",
     },
     "fused spaces": {
-        "spaces/supernet.py": FUSED,
+        "spaces/supernet.py": f"searching/test_method_pc_darts {FUSED}",
         "spaces/darts/supernet.py": FUSED,
         "spaces/nas_bench_201/supernet.py": f"{FUSED[:-1]} and not darts'",
         "spaces/nas_bench_1shot1/supernet.py": "spaces/test_1shot1_supernet"
