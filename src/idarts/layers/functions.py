@@ -68,11 +68,12 @@ class BatchNorm(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Grads:
         wanted, saved = _needed(ctx)[:3], ctx.saved_tensors  # once: checkpointing unpacks each tensor only once
-        arguments = _match_layout(saved[0], g), *saved, ctx.training
+        x, weight, mean, invstd = saved
+        g = _match_layout(x, g)
         if torch.is_grad_enabled():  # for second derivatives
-            grads = call(_BatchNormGrad, *arguments, ctx.eps, wanted[0])
+            grads = call(_BatchNormGrad, g, x, weight, mean, invstd, ctx.training, ctx.eps, wanted[0])
         else:
-            grads = _batch_norm_backward(*arguments, wanted[0])
+            grads = _batch_norm_backward(g, x, weight, mean, invstd, ctx.training, wanted[0])
         return *(grad if want else None for grad, want in zip(grads, wanted, strict=True)), *(None,) * 5
 
 

@@ -7,6 +7,7 @@ computing edge by edge.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -47,9 +48,12 @@ class Parallel(nn.Module):
         return self._chain(reads, scale.expand(self.channels), slice(index, index + 1))
 
     def _chain(self, reads: Reads, scale: Tensor, part: slice) -> Tensor:
-        x, last = self.blocks[0].read(reads, part), len(self.blocks) - 1
-        for position, block in enumerate(self.blocks):
-            x = block(relu(x) if position else x, scale if position == last else None, part, reads.sides)
+        first: Any = self.blocks[0]
+        x: Tensor = first.read(reads, part)
+        for position, block in enumerate(self.blocks, start=1):
+            x = block(
+                relu(x) if position > 1 else x, scale if position == len(self.blocks) else None, part, reads.sides
+            )
         return x
 
 
