@@ -77,7 +77,7 @@ def test_names_in_the_help_are_all_there_are(capsys):
         ("evaluate RUN --part tset", "--part is 'tset'; did you mean test?"),
         ("evaluate RUN", "RUN is not a folder; give a model folder or a finished training run"),
         ("reproduce table-1 --jobs two", "--jobs is 'two', expected a whole number"),
-        ("reproduce table-2", "unknown experiment 'table-2'; did you mean table-k?"),
+        ("reproduce table-0", "unknown experiment 'table-0'; did you mean table-k?"),
         ("search --roundz 3", "unknown option --roundz; did you mean --rounds?"),
         ("search --rate 3", "unknown option --rate; did you mean --weights.rate or --alpha.rate or --controller.rate?"),
         ("search --arch X", "unknown option --arch; idarts search --help lists all options"),
