@@ -1,7 +1,7 @@
 """Commands leave the bits that were recorded; `benchmarks/unchanged.py` compares all of them.
 
-Version 0.1.0 left the same bits up to commit 845dfa4. Since then layers with few values use torch's own kernels, which
-round otherwise, so the record was made again.
+Version 0.1.0 left the same bits up to commit 845dfa4. The record was made again where a change rounds otherwise: layers
+with few values use torch's own kernels, depthwise weight gradients are computed in parts, and γ is a Python number.
 """
 
 import json
