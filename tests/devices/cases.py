@@ -24,9 +24,11 @@ from idarts.hypergrad import (
     Neumann,
     Nystrom,
     OneStep,
+    Part,
     Recursive,
     ReverseMode,
     Running,
+    Saba,
     TruncatedReverse,
     hypergradient,
     lift,
@@ -51,6 +53,7 @@ ESTIMATORS = {
     "recursive": Recursive(0.2, eta=0.3),
     "reverse": ReverseMode(3, 0.05),
     "running": Running(0.2, momentum=0.3),
+    "saba": Saba(0.2),
     "truncated-reverse": TruncatedReverse(3, 2, 0.05),
     "differences": Neumann(2, 0.05, products="finite_difference", radius=1e-4),
 }
@@ -141,7 +144,8 @@ def estimate(name, device):
     state = None
     for _ in range(3):
         pretend.waits.clear()
-        found = hypergradient(inner, outer, w, a, ESTIMATORS[name], state=state)
+        losses = (Part(inner, 0, 1), Part(outer, 0, 1)) if name == "saba" else (inner, outer)
+        found = hypergradient(*losses, w, a, ESTIMATORS[name], state=state)
         state = found.state
     return found.grads[0], list(pretend.waits)
 

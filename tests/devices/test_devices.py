@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from socket import socket
 
 import pytest
 from cases import ESTIMATORS, SEARCHES
@@ -81,3 +82,20 @@ def test_a_training_with_dropout_resumes_bit_for_bit_and_waits_once_a_round(foun
 
 def test_a_trial_leaves_the_random_states_alone(found):
     assert result(found, "trial") == [True, True]
+
+
+def test_two_ranks_on_the_device_agree_with_two_on_the_cpu(tmp_path):
+    with socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    job = os.environ | {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
+    outs = [tmp_path / "0.json", tmp_path / "1.json"]
+    commands = [[sys.executable, str(HERE / "ranks.py"), str(out)] for out in outs]
+    ranks = [subprocess.Popen(command, env=job | {"RANK": str(rank)}) for rank, command in enumerate(commands)]
+    assert [rank.wait(timeout=280) for rank in ranks] == [0, 0]
+    first, second = (json.loads(out.read_text()) for out in outs)
+    assert first["pretend"]["alpha"] == second["pretend"]["alpha"]  # though their batches differ
+    assert first["pretend"]["alpha"] == pytest.approx(first["cpu"]["alpha"], abs=1e-4)
+    assert first["pretend"]["device"] == "pretend:0"
+    assert first["pretend"]["calls"] == first["cpu"]["calls"] > 0
+    assert first["pretend"]["waits"] == []
