@@ -31,9 +31,9 @@ def unpickle(stream: IO[bytes], allowed: Allowed, encoding: str = "ASCII") -> An
     >>> import io
     >>> unpickle(io.BytesIO(pickle.dumps({"labels": [3, 1]})), {})
     {'labels': [3, 1]}
-    >>> unpickle(io.BytesIO(pickle.dumps(print)), {})
+    >>> unpickle(io.BytesIO(pickle.dumps(len)), {})
     Traceback (most recent call last):
-    idarts.pickles.RefusedError: calls builtins.print
+    idarts.pickles.RefusedError: calls builtins.len
     """
     return _Unpickler(stream, allowed, encoding).load()
 

@@ -57,8 +57,8 @@ class Registry(Generic[Part]):
         """Take a user's own part for the rest of this process, and return the name that settings give it.
 
         >>> steps: Registry[object] = Registry("step")
-        >>> steps.own(print)
-        'builtins:print'
+        >>> steps.own(len)
+        'builtins:len'
         """
         label = name or f"{getattr(part, '__module__', type(part).__module__)}:{_qualified(part)}"
         self._own[label] = part

@@ -26,6 +26,7 @@ class Mixture:
 def one_hot(choices: list[int], options: int, like: Tensor) -> Mixture:
     """A single path: in each row one option has weight one, and only that one runs.
 
+    >>> import torch
     >>> one_hot([2], 3, torch.zeros(1)).active
     ((False, False, True),)
     """
@@ -35,6 +36,7 @@ def one_hot(choices: list[int], options: int, like: Tensor) -> Mixture:
 def multi_hot(choices: list[list[int]], options: int, like: Tensor) -> Mixture:
     """In each row several options (or none) have weight one: the parents of a node, for example.
 
+    >>> import torch
     >>> multi_hot([[0, 2], []], 3, torch.zeros(1)).weights
     tensor([[1., 0., 1.],
             [0., 0., 0.]])

@@ -59,6 +59,7 @@ def ends(stages: Sequence[Stage]) -> list[float]:
 def living_rows(alphas: Mapping[str, Tensor], mask: Mask) -> Iterator[Tensor]:
     """The living options of every decision with more than one, one row at a time.
 
+    >>> import torch
     >>> list(living_rows({"cell": torch.tensor([[1.0, 2.0, 3.0]])}, {"cell": [[True, False, True]]}))
     [tensor([1., 3.])]
     """
@@ -84,6 +85,7 @@ def prune(alphas: Mapping[str, Tensor], mask: Mask, keep: int | float, fewest: M
 
     A group's decisions keep at least as many as `fewest` says: those of a node that reads two others, for example.
 
+    >>> import torch
     >>> prune({"cell": torch.tensor([[0.1, 0.3, 0.2]])}, {"cell": [[True, True, True]]}, keep=2)
     {'cell': [[False, True, True]]}
     >>> prune({"cell": torch.tensor([[0.1, 0.3, 0.2]])}, {"cell": [[True, True, True]]}, keep=0.3)
@@ -107,6 +109,7 @@ class Restricted:
     `idle` is a column that costs nothing in a supernet (`none`): where only that is gone, all others run together,
     which is the fastest way.
 
+    >>> import torch
     >>> from idarts.spaces.relaxation import softmax
     >>> Restricted(softmax, [[False, True, True]])(torch.zeros(1, 3)).weights
     tensor([[0.0000, 0.5000, 0.5000]])
