@@ -60,13 +60,17 @@ def killed(out, pid, job):
 
 @contextmanager
 def killing(out):
-    """While the block lasts, workers are killed, up to twice in a job, after random rounds; gives how often in each."""
+    """While the block lasts, workers are killed: some jobs at once, and some of these again after a random round.
+
+    Gives how often in each job.
+    """
     kills, planned, stop, draw = Counter(), {}, threading.Event(), Random(0)
 
     def run():
-        while not stop.wait(0.2):
+        while not stop.wait(0.05):
             for pid, job in working(out).items():
-                after = planned.setdefault(job, sorted(draw.choices(range(ROUNDS), k=(0, 1, 0, 2)[len(planned) % 4])))
+                rounds = [0, draw.randrange(ROUNDS)][: (0, 1, 0, 2)[len(planned) % 4]]
+                after = planned.setdefault(job, rounds)
                 log = out / job / "metrics.jsonl"
                 if after and (log.read_text().count("\n") if log.exists() else 0) >= after[0] and killed(out, pid, job):
                     kills[job] += 1
