@@ -297,6 +297,10 @@ def test_a_budget_that_ends_in_the_warm_up_finds_nothing(parts):
     assert search.spent.weight_steps == 5
 
 
+def test_a_search_in_one_stage_names_no_stage(parts):
+    assert [one.stage for one in begin(parts, rounds=2).rounds()] == [None, None]
+
+
 def test_a_warm_up_that_is_too_long_for_the_minutes_leaves_half_of_them_to_the_rounds(parts):
     search = begin(parts, weights={"warmup": 10**6}, rounds=10**6, minutes=0.05)
     rounds = list(search.rounds())
