@@ -14,10 +14,9 @@ SITE   := docs/_build/html
 demo: $(STAMP)
 	$(BIN)/python examples/fit_shapes.py
 
-# In the order of the folders: the short examples of src/ come last and keep all processes busy to the end.
-# Three processes on two cores: many tests wait for processes that they have started.
+# In the order of the folders: the short examples of src/ come last and keep both processes busy to the end.
 test: check
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -rs
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -rs
 
 # Damaged files and faults at file operations, thousands of them: see docs/reliability.md. About an hour of CPU time.
 torture: $(STAMP)
