@@ -149,22 +149,22 @@ def test_resuming_is_bit_exact(parts, tmp_path, stop):
     assert same(state_of(resumed), state_of(whole))
 
 
+class Spoilt:
+    """A stream in which some batches, by their number from 1 on, are NaN."""
+
+    def __init__(self, good, bad):
+        self.good, self.bad, self.taken = good, bad, 0
+
+    def __next__(self):
+        self.taken += 1
+        images, labels = next(self.good)
+        return images * (math.nan if self.bad(self.taken) else 1.0), labels
+
+
 @pytest.mark.filterwarnings("ignore:a loss or the hypergradient was not finite")
 def test_rounds_that_are_not_finite_are_skipped_then_end_the_search(parts):
     search = begin(parts, rounds=20)
-    good = search.task.valid
-
-    class Spoilt:
-        """Every validation batch from the third on is NaN."""
-
-        taken = 0
-
-        def __next__(self):
-            self.taken += 1
-            images, labels = next(good)
-            return images * (math.nan if self.taken > 2 else 1.0), labels
-
-    give(search, valid=Spoilt())
+    give(search, valid=Spoilt(search.task.valid, lambda taken: taken > 2))
     rounds = search.rounds()
     assert all("norm" in one.measures for one in islice(rounds, 2))
     settled = search.a[0].detach().clone()
@@ -196,19 +196,7 @@ def test_methods_without_hypergradients_end_as_well(parts, method):
 @pytest.mark.filterwarnings("ignore:a loss or the hypergradient was not finite")
 def test_bad_rounds_count_only_in_a_row(parts):
     search = begin(parts, "darts-first-order", rounds=9)
-    good = search.task.valid
-
-    class Spoilt:
-        """Only every third validation batch is finite."""
-
-        taken = 0
-
-        def __next__(self):
-            self.taken += 1
-            images, labels = next(good)
-            return images * (1.0 if self.taken % 3 == 0 else math.nan), labels
-
-    give(search, valid=Spoilt())
+    give(search, valid=Spoilt(search.task.valid, lambda taken: taken % 3 != 0))
     healthy = []
     assert search.healthy
     for one in search.rounds():

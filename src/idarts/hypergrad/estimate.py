@@ -193,7 +193,7 @@ def _require_finite(numbers: dict[str, float]) -> None:
     for name in ("outer loss", "inner loss"):
         if name in numbers and not math.isfinite(numbers[name]):
             raise NotFiniteError(f"the {name} is {numbers[name]}; skip this step, or lower the inner learning rate")
-    # A solution that is kept must not take in what is not finite, though the estimate itself may come before it.
+    # The residual, too: a NaN in a solution that is kept would spoil all later estimates, even if this one is finite.
     if not (math.isfinite(numbers["hypergradient"]) and math.isfinite(numbers.get("residual", 0.0))):
         raise NotFiniteError(
             "the hypergradient is not finite though the losses are; lower step, use step='auto', "
