@@ -146,6 +146,7 @@ def test_other_folders_are_left_alone(tmp_path):
         ("digits --minutes 0", "--minutes is '0', expected a positive number"),
         ("digits --space darts", "the space darts has no 'fixed'"),
         ("no-such-folder", "unknown data source 'no-such-folder'"),
+        ("/no/such/folder", "unknown data source '/no/such/folder'; there is no such folder or file"),
         ("digits --resume --out {}/none", "holds no fit to resume"),
         ("digits --log wandbb", "unknown logger 'wandbb'; did you mean wandb?"),
     ],

@@ -111,6 +111,8 @@ def _unknown(text: str) -> str:
         hint = f"for the folder of that name, write folder:{text}"
     elif path.is_file():
         hint = f"for the file of that name, write npz:{text}"
+    elif "/" in text and ":" not in text:
+        hint = "there is no such folder or file"
     else:
         own = " (type your own on the command line, or pass it from Python)" if ":" in text else ""
         hint = _nearest(text) + own
