@@ -39,7 +39,7 @@ def page(result: FitResult, record: Mapping[str, Any]) -> str:
         networks=list(_networks(record)),
         cell=shown(result.architecture),
         times=list(_times(record)),
-        commands=list(_commands(result.path)),
+        commands=list(_commands(result.path, record["settings"]["data"])),
         plan=[(name.replace("_", " "), str(value)) for name, value in plan.items() if name not in ("seconds", "notes")],
         look=[(name, str(value)) for name, value in look.items()],
     )
@@ -72,8 +72,8 @@ def _networks(record: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         yield name, title, percent(one["accuracy"]), interval, f"{one['parameters']:,}", f"{one['epochs']:.1f}"
 
 
-def _commands(path: Path) -> Iterator[tuple[str, str]]:
-    where = shlex.quote(str(path))
+def _commands(path: Path, data: str) -> Iterator[tuple[str, str]]:
+    where, given = shlex.quote(str(path)), " --data folder:PATH" if data == "python" else ""
     yield "Classify image files", f"idarts predict {where} IMAGE …"
-    yield "See which classes it confuses", f"idarts evaluate {where}"
+    yield "See which classes it confuses", f"idarts evaluate {where}{given}"
     yield "Export the network for other programs", f"idarts export {where} -o exported --format onnx"
