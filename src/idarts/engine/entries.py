@@ -1,5 +1,6 @@
-"""Entries of a log: one JSON object for each round, with its number and perhaps α."""
+"""The JSON of a run, checked: objects such as its settings, and the entries of its log with a number and perhaps α."""
 
+from pathlib import Path
 from reprlib import repr as short
 from typing import Any
 
@@ -17,6 +18,25 @@ Floats = NDArray[np.float64]
 
 class NotJsonError(InputError):
     """A line is not JSON, e.g. because a kill cut it off."""
+
+
+def read_object(file: Path, remedy: str) -> dict[str, Any]:
+    """The object in a JSON file of a run; an InputError says what is wrong with it, and what to do."""
+    try:
+        return parse_object(file, file.read_bytes(), remedy)
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}; {remedy}") from None
+
+
+def parse_object(file: Path, content: bytes, remedy: str) -> dict[str, Any]:
+    """As `read_object`, for content that was read already."""
+    try:
+        data = without_digest(load_json(content.decode()))
+    except (InputError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} is damaged ({error}); {remedy}") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{file} holds {short(data)}, expected an object with keys; {remedy}")
+    return data
 
 
 def parse_entry(where: str, text: bytes) -> dict[str, Any]:

@@ -18,19 +18,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from reprlib import repr as short
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idarts.arch import Architecture, parse
-from idarts.digests import without_digest
-from idarts.engine.entries import Floats, as_alpha, as_float
+from idarts.engine.entries import Floats, as_alpha, as_float, read_object
 from idarts.engine.lock import LOCK, locked
 from idarts.engine.metrics import DAMAGED, METRICS, drop_rounds, read_lines, read_rounds, round_log, sync_log
 from idarts.errors import InputError, WriteError, command
-from idarts.files import dump_json, load_json, write_whole
+from idarts.files import dump_json, write_whole
 
 # The log is part of a folder for all that know folders.
 __all__ = ["METRICS", "Floats", "as_float", "drop_rounds", "read_rounds", "round_log", "sync_log"]
@@ -142,24 +140,24 @@ def read_logger_id(path: Path) -> str | None:
     """The name of the run in its logger's tool; None if it has none yet."""
     if not (path / LOGGER).is_file():
         return None
-    identity = _read_object(path / LOGGER, "delete it: the run then starts anew in its logger").get("id")
+    identity = read_object(path / LOGGER, "delete it: the run then starts anew in its logger").get("id")
     return identity if isinstance(identity, str) else None
 
 
 def read_config(path: Path) -> dict[str, Any]:
     """The settings that a run started with."""
-    return _read_object(path / CONFIG, "put it back, or start again with --overwrite")
+    return read_object(path / CONFIG, "put it back, or start again with --overwrite")
 
 
 def read_result(path: Path) -> dict[str, Any]:
     """The result of a finished run."""
-    return _read_object(path / RESULT, "delete it, and --resume writes it again")
+    return read_object(path / RESULT, "delete it, and --resume writes it again")
 
 
 def read_made_with(path: Path) -> dict[str, Any] | None:
     """What a run was made with; None for a run of 0.1.0."""
     file = path / MADE_WITH
-    return _read_object(file, "delete it to resume without comparing the data") if file.exists() else None
+    return read_object(file, "delete it to resume without comparing the data") if file.exists() else None
 
 
 @dataclass(frozen=True)
@@ -282,7 +280,7 @@ def saved_rounds(path: Path) -> list[int]:
 
 
 def current_architecture(path: Path) -> Architecture:
-    """What the run in a folder stands for now: its result or, before the end, its α at the last checkpoint.
+    """The current architecture of a run: that of its result or, before the end, of its last checkpoint.
 
     Without a checkpoint, the last round counts.
     """
@@ -294,21 +292,3 @@ def current_architecture(path: Path) -> Architecture:
     if not isinstance(architecture, Architecture):
         raise InputError(f"{path} has logged no architecture yet; wait for its first rounds")
     return architecture
-
-
-def _read_object(file: Path, remedy: str) -> dict[str, Any]:
-    try:
-        return parse_object(file, file.read_bytes(), remedy)
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror}; {remedy}") from None
-
-
-def parse_object(file: Path, content: bytes, remedy: str) -> dict[str, Any]:
-    """The object that a JSON file of a run holds; an InputError says what is wrong with it, and what to do."""
-    try:
-        data = without_digest(load_json(content.decode()))
-    except (InputError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} is damaged ({error}); {remedy}") from None
-    if not isinstance(data, dict):
-        raise InputError(f"{file} holds {short(data)}, expected an object with keys; {remedy}")
-    return data

@@ -16,8 +16,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idarts.engine.entries import LARGEST, Floats, as_alpha, as_float, parse_entry
-from idarts.engine.folder import CONFIG, METRICS, RESULT, Run, parse_object
+from idarts.engine.entries import LARGEST, Floats, as_alpha, as_float, parse_entry, parse_object
+from idarts.engine.folder import CONFIG, METRICS, RESULT, Run
 from idarts.engine.lock import holder_is_alive
 from idarts.errors import InputError
 
