@@ -44,7 +44,7 @@ def require_known(what: str, name: object, names: Iterable[str]) -> None:
 
 
 def nearest(name: object, names: Iterable[str], otherwise: str | None = None) -> str:
-    """What to say of a name that is none of these: the one that was meant, or else all of them.
+    """A hint for a name that is none of these: the one that was probably meant, or else all of them.
 
     >>> nearest("smok", ["smoke", "cpu"]), nearest("gpu", ["smoke", "cpu"])
     ('did you mean smoke?', 'there are smoke, cpu')
@@ -55,7 +55,7 @@ def nearest(name: object, names: Iterable[str], otherwise: str | None = None) ->
 
 
 def command(*words: object) -> str:
-    """A command of idarts to be printed, so that it can be pasted into a shell whatever the names in it are.
+    """A command of idarts to be printed, so that it can be pasted into a shell, with any names in it.
 
     >>> command("report", "my runs/1")
     "idarts report 'my runs/1'"

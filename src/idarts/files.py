@@ -249,7 +249,7 @@ def crc32c(contents: Sequence[bytes]) -> "NDArray[np.uint32]":
     for _ in range(8):
         table = np.where(table & 1, table >> 1 ^ np.uint32(0x82F63B78), table >> 1)
     lengths = np.array([len(content) for content in contents], np.int64)
-    order = np.argsort(-lengths, kind="stable")  # the longest first: the strings that still go on are then a slice
+    order = np.argsort(-lengths, kind="stable")  # the longest first: the strings that have not ended are then a slice
     width = int(lengths.max(initial=0))
     padded = b"".join(contents[index].ljust(width, b"\0") for index in order)
     by_position = np.ascontiguousarray(np.frombuffer(padded, np.uint8).reshape(len(contents), width).T)

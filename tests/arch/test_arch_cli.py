@@ -78,7 +78,7 @@ def test_draw_and_gallery(capsys, tmp_path):
     [
         (["show", "DARTS_V3"], "did you mean DARTS_V2"),
         (["convert", "DARTS_V2", "--to", "string"], "has no form 'string', expected json or genotype"),
-        (["draw", "DARTS_V2", "-o", "cell.jpeg"], "a drawing is .svg"),
+        (["draw", "DARTS_V2", "-o", "cell.jpeg"], "must end in .svg"),
         (["show", "DARTS_V2", "--depth", "0"], "depth is 0, expected"),
         (["show", "|none~0|+|none~0|none~1|"], "has 2 nodes, expected the 3"),
     ],

@@ -63,7 +63,7 @@ def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
     assert target.read_text() == "older drawing"
 
 
-@pytest.mark.parametrize(("path", "message"), [("cell.bmp", "a drawing is .svg or"), ("new/cell.bmp", "a drawing is")])
+@pytest.mark.parametrize(("path", "message"), [("cell.bmp", "must end in .svg or"), ("new/cell.bmp", "must end in")])
 def test_bad_targets(tmp_path, path, message):
     with pytest.raises(InputError, match=message):
         draw(parse("DARTS_V2"), tmp_path / path)

@@ -51,7 +51,7 @@ MISTAKES = {
     f"search --seed {2**62}": f"--seed is '{2**62}', {SEED}",
     f"train DARTS_V2 --seed {10**30}": f"--seed is '{10**30}', {SEED}",
     "search --seed -1": f"--seed is '-1', {SEED}",
-    "arch draw DARTS_V2 -o new/cell.bmp": "new/cell.bmp: a drawing is .svg or .png or .pdf or .dot",
+    "arch draw DARTS_V2 -o x/cell.bmp": "x/cell.bmp: the name of a drawing must end in .svg or .png or .pdf or .dot",
     "search --resume --out nowhere": "nowhere holds no run to resume; remove --resume to start one",
 }
 

@@ -252,7 +252,7 @@ def test_unreadable_images_are_left_out_with_one_warning_and_then_refused(tmp_pa
         data = load(f"folder:{tmp_path}", hold_out=0, memory=memory)
     assert len(caught) == 1
     assert data.train.labels.tolist() == [0] * 28 + [1] * 30
-    refused(f"folder:{tmp_path}", "2 of 60 images cannot be read .*over 1%", unreadable=0.01, memory=memory)
+    refused(f"folder:{tmp_path}", "2 of 60 images cannot be read .*more than 1%", unreadable=0.01, memory=memory)
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")

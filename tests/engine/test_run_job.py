@@ -210,7 +210,7 @@ def test_a_budget_of_a_resumed_run_can_only_grow(tmp_path, before, now, grows):
         config = read_config(tmp_path / "run")
         assert (config["minutes"], config["history"]) == (now, [{"round": 6, "minutes": [before, now]}])
     else:
-        with pytest.raises(InputError, match=f"started with minutes {before}, which can only grow; {now} is less"):
+        with pytest.raises(InputError, match=f"started with minutes {before}; it can only be raised, not to {now}"):
             run(tmp_path / "run", Limited(minutes=now), resume=True, growing=("minutes",))
 
 

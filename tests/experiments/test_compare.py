@@ -128,7 +128,7 @@ def test_settings_that_differ_make_groups_and_budgets_by_seed_do_not(tmp_path):
     assert [group.name for group in found.groups] == ["hypergradient.terms=0", "hypergradient.terms=2"]
     by_method = compare([tmp_path, tmp_path], by=["method"])  # twice the same folder are the same runs
     assert [len(group.runs) for group in by_method.groups] == [4]
-    assert any("several runs of a seed" in note for note in by_method.notes)
+    assert any("several runs with one seed" in note for note in by_method.notes)
 
 
 def make_sweep(folder, **described):
@@ -174,7 +174,7 @@ def test_what_cannot_be_compared_is_said(runs, tmp_path, capsys):
     assert any("different data (cifar10, digits)" in note for note in found.notes)
     assert found.measure == "cifar10_test"  # one has no table, which does not change what is tested
     assert any("Without a finite cifar10_test" in note and "1 of 7 runs, d." in note for note in found.notes)
-    assert at_equal_cost(found) == "a table knows the cells of some runs only"
+    assert at_equal_cost(found) == "the table has the cells of only some runs"
     for arguments, said in (
         (["no-such"], "does not exist"),
         ([str(runs / "a1")], "nothing to compare"),
@@ -240,8 +240,8 @@ def test_without_a_common_cost_it_is_said_why(tmp_path, capsys):
         make_run(tmp_path / f"b{seed}", "idarts", seed, per_round=30.0)
     assert main(["compare", str(tmp_path)]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    why = "one run had ended after 20 gradient evaluations, another's first round took 30"
-    assert f"Without a column at equal cost: {why}." in shown
+    why = "one run ended after 20 gradient evaluations, but the first round of another took 30"
+    assert f"There is no column at equal cost: {why}." in shown
     assert main(["compare", str(tmp_path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["equal_cost"] is None
 
@@ -261,7 +261,7 @@ def test_names_are_never_cut(tmp_path, monkeypatch, capsys, columns):
         assert f"\n {group.name} " in shown
     wide = "supernet" in shown.split("Paired by seed")[0].split("The supernet")[0]
     assert wide == (columns != "80")
-    assert ("2 more measures need a wider terminal" in shown) == (not wide)
+    assert ("2 more measures are not shown; use a wider terminal" in shown) == (not wide)
     assert ("darts-first-order data.augment-with-a-long-game −" in shown) == wide
 
 

@@ -86,7 +86,7 @@ def test_the_folder_has_a_model_and_a_page(fitted):
     assert net.card.labels == tuple("0123456789")
     assert sum(weights.numel() for weights in net.parameters()) == result["parameters"][result["exported"]]
     page = (out / "report.html").read_text()
-    assert "Who won" in page
+    assert "<h2>Result</h2>" in page
     assert 'href="found/report.html"' in page
     assert (out / "search" / "report.html").is_file()
     assert (out / "fixed" / "report.html").is_file()
@@ -184,6 +184,6 @@ def test_the_time_left_is_that_of_the_whole_and_the_time_is_kept(tmp_path):
 def test_the_page_of_an_unfinished_fit_is_refused(tmp_path, capsys):
     (tmp_path / "fit.json").write_text('{"format": "idarts-fit-1"}')
     assert main(["report", str(tmp_path)]) == 2
-    assert f"has not finished, so it has no page yet; see how it goes with: idarts watch {tmp_path}" in (
+    assert f"has not finished, so it has no page yet; follow it with: idarts watch {tmp_path}" in (
         " ".join(capsys.readouterr().err.split())
     )

@@ -91,7 +91,7 @@ def test_a_class_of_one_image_is_refused():
 
 
 def test_time_that_is_over_is_refused():
-    with pytest.raises(InputError, match="used up before"):
+    with pytest.raises(InputError, match="passed before"):
         make_plan(data(), 0.1, IDLE, prepared=60)
 
 

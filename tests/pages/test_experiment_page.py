@@ -66,12 +66,12 @@ def test_a_comparison_comes_from_plain_data(tmp_path):
     assert means.header == ["", "seeds", "cifar10 test", "supernet valid", "at 1,234 evaluations", *means.header[-2:]]
     assert means.rows[0] == ["a", "3", "93.00±1.00", "9300.00±100.00", "93.00±1.00", "93", "–"]
     assert tests.rows == [["a − b", "3", "-0.50", "–", "0.250", "0.250", "1.0e-04"]]
-    assert tests.notes[-1] == "With 3 seeds, p cannot go below 0.25, whatever the difference."
+    assert tests.notes[-1] == "With 3 seeds, the smallest possible p is 0.25."
     assert [drawn.name for drawn in dots.charts] == ["seeds-cifar10-test", "seeds-valid-accuracy"]
     assert [drawn.name for drawn in curves.charts] == ["equal-cost-table"]
     assert sections(facts(), brief=True)[0].header[2] == "cifar10 test"
-    assert sections(facts(pairs=False))[1].text == ["There is only one group: nothing to test."]
-    assert sections(facts(seeds=1))[1].notes == ["No two groups share two seeds: nothing can be tested."]
+    assert sections(facts(pairs=False))[1].text == ["There is only one group, so there is nothing to test."]
+    assert sections(facts(seeds=1))[1].notes == ["No two groups share two seeds, so there is nothing to test."]
     page = write_comparison(facts(), tmp_path / "out").read_text()
     assert page.count("<figure") == 3
     assert page.count('class="dot seed') == 2 * 2 * 3  # groups, measures, seeds

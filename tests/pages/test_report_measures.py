@@ -12,7 +12,7 @@ from idarts.arch import parse, to_data
 from idarts.pages import Run, page
 from idarts.pages.measures import MOST_OTHERS
 
-SECTIONS = ("α over time", "Can the hypergradient be trusted?", "Other measures", "What was tried")
+SECTIONS = ("α over time", "Can the hypergradient be trusted?", "Other measures", "Trials</h2>")
 
 
 def write_population(folder, finished=True, **more):

@@ -98,7 +98,7 @@ def test_trials_are_drawn_and_their_texts_remain(tmp_path):
     trials = [{"architecture": NAS_BENCH_201, "steps": steps, "loss": 2.0 / steps} for steps in (8, 16)]
     trials += [{"architecture": f"mine <{place}>", "steps": 8, "loss": 3.0} for place in range(3)]
     run = write_run(tmp_path / "run", trials=trials, argmax=NAS_BENCH_201)
-    tried = write_report(run).read_text().partition("What was tried")[2].partition("Next steps")[0]
+    tried = write_report(run).read_text().partition("Trials</h2>")[2].partition("Next steps")[0]
     assert tried.count("<li") == 4
     assert tried.count("<svg") == 2  # the cell that was trained twice, and that of the largest α
     assert tried.count(NAS_BENCH_201) == 4  # each as text, and as the name of the drawing

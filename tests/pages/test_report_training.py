@@ -63,7 +63,7 @@ def test_a_training_that_was_killed(run, tmp_path):
     assert "Training in progress nas-bench-201 trained from scratch on digits" in text
     assert "The trained architecture" in text
     assert CELL in text
-    assert "metrics.jsonl is cut off" in text
+    assert "metrics.jsonl is incomplete" in text
     assert "time left at this pace" in text
     assert "idarts train --resume --out &#39;" in text or "idarts train --resume --out '" in text
     assert "idarts predict" not in text

@@ -157,7 +157,7 @@ def test_a_run_that_is_killed_says_so_and_continues_when_resumed(here):
     os.utime(run / "metrics.jsonl", (1, 1))
     os.utime(run / "config.json", (2, 2))
     says(here, "killed", "Search stopped", "idarts search --resume --out")
-    assert "cut off" in here.watch.ask(here.watch.key("killed"))[1].decode()
+    assert "is incomplete" in here.watch.ask(here.watch.key("killed"))[1].decode()
     (run / ".lock").write_text(str(os.getpid()))  # resumed: the log is written anew, without the later rounds
     again = run / "again"
     again.write_text("".join(json.dumps(line) + "\n" for line in ROUNDS[:15]))
@@ -245,7 +245,7 @@ def test_one_run_is_shown_at_once_and_ctrl_c_ends_it(tmp_path):
         assert "All runs" not in page
         code, out, error = made.stop()
     assert (code, out, error) == (0, "", "")
-    assert made.hint == "Ctrl-C ends it."
+    assert made.hint == "Press Ctrl-C to stop."
 
 
 @pytest.mark.parametrize("case", ["port", "folder"])

@@ -100,7 +100,7 @@ def test_a_heat_map_waits_while_it_is_read_and_then_shows_the_new_rounds(browser
 def test_a_server_that_has_ended_is_named(browser, live):
     _, _, watch = live
     watch.stop()
-    shows(browser, TEXT.format(".lost[role=status]"), lambda text: "no answer" in text)
+    shows(browser, TEXT.format(".lost[role=status]"), lambda text: "No answer" in text)
     assert "40 of 100" in browser.run(TEXT.format(".tiles"))  # what was read last stays
 
 

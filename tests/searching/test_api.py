@@ -140,7 +140,7 @@ def test_streams_are_taken_as_they_are(tmp_path):
         ),
         (
             lambda out: idarts.search(Sequence(), sums(40), batch=8, selection={"rule": "trials"}, out=out),
-            "none can be built of this model",
+            "none can be built from this model",
         ),
     ],
 )

@@ -399,13 +399,13 @@ class TestTrials:
         assert [one["steps"] for one in found["trials"]] == [2, 2, 2]
         assert parse(found["trials"][0]["architecture"]) == result.architecture
         page = write_report(tmp_path / "run").read_text()
-        assert "What was tried" in page
+        assert "Trials</h2>" in page
         assert f"{found['trials'][-1]['loss']:.3f} after 2 steps" in page
 
     def test_no_networks_no_trials(self, tmp_path):
         model = Choice({"line": nn.Linear(4, 1), "nothing": nn.Linear(4, 1, bias=False)}, name="layer")
         x = torch.randn(32, 4)
-        with pytest.raises(idarts.InputError, match="none can be built of this model"):
+        with pytest.raises(idarts.InputError, match="none can be built from this model"):
             idarts.search(
                 model,
                 (x, x[:, :1]),

@@ -202,7 +202,7 @@ class TestUnfinished:
         out, whole = tmp_path / "run", tiny()
         run(whole, out)
         first = read_rounds(out)
-        with pytest.raises(InputError, match="rounds 2, which can only grow; 1 is less"):
+        with pytest.raises(InputError, match="rounds 2; it can only be raised, not to 1"):
             run(replace(whole, rounds=1), out, resume=True)
         with pytest.raises(InputError, match="another batch"):
             run(replace(whole, rounds=4, batch=16), out, resume=True)

@@ -89,7 +89,7 @@ PROPOSING = [name for name in METHODS if not STRATEGIES[config(name).strategy].s
 def test_a_model_of_ones_own_is_refused(method, tmp_path):
     model = Choice({"line": torch.nn.Linear(4, 2), "nothing": torch.nn.Linear(4, 2, bias=False)}, name="layer")
     data = torch.randn(32, 4), torch.arange(32) % 2
-    with pytest.raises(InputError, match=r"search a space by name|none can be built of this model"):
+    with pytest.raises(InputError, match=r"search a space by name|none can be built from this model"):
         idarts.search(model, data, method=method, batch=8, rounds=2, out=tmp_path / "run")
 
 

@@ -101,7 +101,7 @@ def test_import_says_when_another_table_comes_first(official, tmp_path, capsys, 
     monkeypatch.setenv("IDARTS_TABLES", str(tmp_path / "first"))
     code, out, _ = run(capsys, "import", folder)
     assert code == 0
-    assert f"but look-ups use {tmp_path / 'first' / 'nas-bench-201.npz'}" in out
+    assert f"look-ups still use {tmp_path / 'first' / 'nas-bench-201.npz'}" in out
 
 
 def test_a_missing_table_says_what_to_get_and_how_to_import_it(capsys, tmp_path, own_cache):

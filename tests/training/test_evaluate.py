@@ -63,12 +63,12 @@ def test_the_images_of_mistakes_are_those_of_the_data_the_most_confident_first(d
 def test_mistakes_are_shown_as_pictures(facts):
     images = torch.randint(256, (3, 3, 20, 30), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
     html = page(facts(3), "model", [Mistake(image, "<cat>", "dog", 0.987) for image in images])
-    alt = "An image of &lt;cat&gt; that was taken for dog"
+    alt = "An image of &lt;cat&gt;, predicted as dog"
     shown = re.findall(rf'<img src="data:image/png;base64,([^"]+)" alt="{alt}">', html)
     for image, text in zip(images, shown, strict=True):
         pixels = np.array(Image.open(io.BytesIO(base64.b64decode(text))))
         assert np.array_equal(pixels, image.permute(1, 2, 0).numpy())
-    assert "98.7 % sure" in html
+    assert "confidence 98.7 %" in html
 
 
 def test_images_are_normalised_as_in_training_not_as_the_data_say(tmp_path, digits_folder):

@@ -33,12 +33,13 @@ def draw(what: "str | PathLike[str] | Architecture", path: "str | PathLike[str]"
 
     >>> draw("DARTS_V2", "cell.bmp")
     Traceback (most recent call last):
-    idarts.errors.InputError: cell.bmp: a drawing is .svg or .png or .pdf or .dot
+    idarts.errors.InputError: cell.bmp: the name of a drawing must end in .svg or .png or .pdf or .dot
     """
     target = Path(path)
     form = target.suffix.lower().lstrip(".")
     if form not in FORMATS:
-        raise InputError(f"{target}: a drawing is {' or '.join('.' + name for name in FORMATS)}")
+        endings = " or ".join(f".{name}" for name in FORMATS)
+        raise InputError(f"{target}: the name of a drawing must end in {endings}")
     content = render(parse(what), form)
     write_whole(make_parents(target), content)
     return target

@@ -140,7 +140,8 @@ def _from_path(path: Path) -> Architecture:
     file = path / RESULT if path.is_dir() else path
     if not file.is_file():
         expected = f"a run folder with {RESULT}" if path.is_dir() else "a file"
-        hint = "; to train what a stopped search stands for, add --now" if (path / CONFIG).is_file() else ""
+        now = "; to train the current architecture of an unfinished search, add --now"
+        hint = now if (path / CONFIG).is_file() else ""
         raise InputError(f"{path} holds no architecture, expected {expected}{hint}")
     try:
         text = file.read_text(encoding="utf-8")

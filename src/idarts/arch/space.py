@@ -27,7 +27,7 @@ SPACES: Registry["Space"] = Registry("space", "idarts.spaces", folders=True)
 
 @dataclass(frozen=True)
 class Absent:
-    """Stands for a part that a space does not have: calling it is an InputError, which may give a reason.
+    """The place of a part that a space does not have; calling it raises an InputError, which may give a reason.
 
     >>> Space(name="mine", check=print, size=3).latency()  # doctest: +ELLIPSIS
     Traceback (most recent call last):

@@ -21,7 +21,7 @@ PIPE = 141  # 128 and the number of the signal SIGPIPE, as in a shell
 # command → (module, one line of help). A module is imported only when its command is called: `--help` stays quick.
 COMMANDS: dict[str, tuple[str, str]] = {
     "fit": ("idarts.cli.fit", "From a folder of images to a network: search, train, compare, export."),
-    "search": ("idarts.cli.search", "Search an architecture, or resume a search."),
+    "search": ("idarts.cli.search", "Search for an architecture, or resume a search."),
     "methods": ("idarts.cli.methods", "List the search methods and the axes that make them."),
     "train": ("idarts.cli.train", "Train an architecture from scratch, or resume a training."),
     "arch": ("idarts.cli.arch", "List, show, draw and convert architectures."),
@@ -86,7 +86,7 @@ def build_parser() -> Parser:
     """The parser of all commands; each of them loads its own arguments when it is typed."""
     parser = Parser(
         prog="idarts",
-        description="Search neural architectures by gradients (iDARTS), and check what came out.",
+        description="Search for neural architectures with gradients (iDARTS), and check the results.",
         epilog="`idarts COMMAND --help` explains a command.",
     )
     parser.add_argument("--version", action="version", version=f"idarts {__version__}", help="show the version")

@@ -48,11 +48,11 @@ def add_sizes(parser: Parser) -> None:
         "classes": "number of classes",
         "image": "side of the images in pixels",
     }.items():
-        parser.add_argument(f"--{size}", type=int, help=f"{meaning} instead of the usual")
+        parser.add_argument(f"--{size}", type=int, help=f"{meaning} (default: the skeleton's)")
 
 
 def sizes(args: Namespace) -> dict[str, int | None]:
-    """The sizes that were typed; None where the usual one holds."""
+    """The sizes that were typed; None where the skeleton's is used."""
     return {size: getattr(args, size) for size in ("depth", "channels", "classes", "image")}
 
 

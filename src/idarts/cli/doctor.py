@@ -114,7 +114,7 @@ def _machine() -> Iterator[Finding]:
         return
     device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     if device is None:
-        hint = "if there is a GPU, install the torch that is made for it: https://pytorch.org"
+        hint = "if this machine has a GPU, install the torch build for it: https://pytorch.org"
         yield Finding("machine", "device", "found", "cpu, no accelerator", hint)
     else:
         yield Finding("machine", "device", "found", f"{torch.accelerator.device_count()} × {device.type}")
@@ -145,7 +145,7 @@ def _data() -> Iterator[Finding]:
                 yield Finding("data", name, "found", look())
         except InputError as error:
             _, _, install = str(error).partition(": pip ")  # a package is missing, or else files are
-            hint = f"pip {install}" if install else f"export {DATA}=FOLDER, the one with its files"
+            hint = f"pip {install}" if install else f"export {DATA}=FOLDER, where FOLDER holds its files"
             yield Finding("data", name, "missing", where, hint)
 
 
@@ -192,7 +192,8 @@ def _browser() -> Finding:
     path = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if path:
         return Finding("machine", "browser", "found", path)
-    return Finding("machine", "browser", "missing", "any browser shows reports", "copy the HTML file to where one is")
+    hint = "copy the HTML file to a machine that has a browser"
+    return Finding("machine", "browser", "missing", "a browser shows reports", hint)
 
 
 def _print(findings: list[Finding]) -> None:

@@ -33,7 +33,7 @@ _CLASSES = 20  # rows of the table of classes at most: the worst
 def add_arguments(parser: Parser) -> None:
     """A network, data, and where to write the results."""
     parser.add_argument("run", metavar="RUN", help="a training run's folder, or a model folder")
-    parser.add_argument("--data", help="data source, as `idarts search` takes it (default: the run's own)")
+    parser.add_argument("--data", help="data source, as for `idarts search` (default: the run's own)")
     add_option(parser, "--data-root", help="folder of the data's files (default: the run's own, or IDARTS_DATA)")
     part = "test: images it was never trained on; valid, train: those of its training; all: every image of the data"
     parser.add_argument("--part", type=one_of("--part", PARTS), default="test", help=part)
@@ -133,7 +133,7 @@ def _matrix(results: dict[str, Any]) -> Table:
         (name, *(str(count) if count else "·" for count in counts))
         for name, counts in zip(names, results["confusion"], strict=True)
     ]
-    return _table("Confusions (rows: classes, columns: taken for)", ("", *heads), rows)
+    return _table("Confusion matrix (rows: true classes, columns: predicted classes)", ("", *heads), rows)
 
 
 def _mistakes(results: dict[str, Any]) -> Table:
@@ -141,7 +141,7 @@ def _mistakes(results: dict[str, Any]) -> Table:
         (printable(true), printable(taken), f"{count:,}", percent(share))
         for true, taken, count, share in confusions(results)
     ]
-    return _table("The most frequent confusions", ("class", "taken for", "images", "of the class"), rows)
+    return _table("Most frequent mistakes", ("true", "predicted", "images", "of its class"), rows)
 
 
 def _bins(bins: list[dict[str, Any]]) -> Table:

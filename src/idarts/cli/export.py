@@ -32,5 +32,5 @@ def run(args: Namespace) -> None:
 
 def _checked(name: str, difference: float | None) -> str:
     if difference is None:
-        return "written, but not compared with the network, which needs onnxruntime"
+        return "written, but not checked: comparing it with the network needs onnxruntime"
     return "written" if name == "safetensors" else f"written, within {difference:.1e} of the network's outputs"

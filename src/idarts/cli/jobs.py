@@ -23,13 +23,13 @@ _DEFAULTS = {"gpus": 0, "retries": RETRIES}
 
 def add_job_options(parser: Parser, engine: str, jobs: str) -> None:
     """Add the options; `engine` and `jobs` explain the defaults of the two that differ."""
-    where = "here (this process), local (processes of this machine), ray, slurm"
+    where = "here (this process), local (processes on this machine), ray, slurm"
     parser.add_argument("--engine", help=f"where jobs run: {where} (default: {engine})")
     parser.add_argument("--address", help="Ray's cluster: host:port, auto, or local to start one here")
     parser.add_argument("--jobs", type=int, help=f"jobs at a time (default: {jobs})")
     threads = "threads of a job (default: its share of the cores, at most OMP_NUM_THREADS; with Ray or Slurm 1)"
     parser.add_argument("--threads", type=int, help=threads)
-    parser.add_argument("--gpus", type=int, default=0, help="GPUs that a job asks Ray or Slurm for")
+    parser.add_argument("--gpus", type=int, default=0, help="GPUs for each job, on Ray or Slurm")
     slurm = "parameters for submitit as JSON, such as '{\"timeout_min\": 600}'"
     parser.add_argument("--slurm", help=slurm)
     parser.add_argument("--retries", type=int, default=RETRIES, help="how often a job that died is tried again")

@@ -47,7 +47,7 @@ class Parser(ArgumentParser):
         self.module = module
         self.add_argument("--debug", action="store_true", default=SUPPRESS, help="show the traceback of an error")
         amount = self.add_mutually_exclusive_group()
-        more, less = "say more on stderr; -vv says all", "say nothing on stderr except errors"
+        more, less = "print more messages to stderr; -vv prints all", "print only errors to stderr"
         amount.add_argument("-v", "--verbose", action="count", default=SUPPRESS, help=more)
         amount.add_argument("-q", "--quiet", action="store_true", default=SUPPRESS, help=less)
 

@@ -29,7 +29,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("arch", metavar="ARCH", help=f"{described_forms()}, or a trained network's folder")
     parser.add_argument("--skeleton", help="published skeleton around the cell, such as cifar or imagenet")
     add_sizes(parser)
-    add_option(parser, "--in-channels", type=int, help="channels of the images instead of the usual")
+    add_option(parser, "--in-channels", type=int, help="channels of the images (default: 3, or the trained network's)")
     parser.add_argument(
         "--batches",
         type=int,
@@ -65,7 +65,7 @@ def run(args: Namespace) -> None:
 
 
 def _described(args: Namespace) -> tuple[Any, Skeleton, int, tuple[int, int]]:
-    """Architecture, skeleton, channels and size of the images: those of the trained network, else the usual ones."""
+    """Architecture, skeleton, channels and size of the images: those of the trained network, else the skeleton's."""
     path = Path(args.arch)
     if path.is_dir() and ((path / MODEL).is_dir() or is_model(path)):
         card = read_card(find_model(path))

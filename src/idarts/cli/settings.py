@@ -54,7 +54,7 @@ def add_run_arguments(parser: Parser, settings: RunSettings[Any], folder: str) -
     parser.add_argument("--out", metavar="FOLDER", help=f"folder of the run (default: runs/{folder})")
     parser.add_argument("--resume", action="store_true", help="resume the run in the folder from its last checkpoint")
     parser.add_argument("--overwrite", action="store_true", help="replace the run in the folder")
-    changed = "resume although the data is not what it was"
+    changed = "resume although the data has changed"
     parser.add_argument("--accept-changed-data", action="store_true", help=changed)
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object, and nothing else")
     sections: dict[tuple[str, ...], Any] = {}
@@ -76,8 +76,8 @@ def add_run_arguments(parser: Parser, settings: RunSettings[Any], folder: str) -
             help=_help(setting),
         )
     parser.epilog = (
-        "Later sources stand above earlier ones: files in the order given, then the command line. In each of them, "
-        "a setting stands above its method, a method above its preset. --print-config shows the result."
+        "Later sources override earlier ones: files in the order given, then the command line. Within one source, "
+        "a setting overrides its method, and a method overrides its preset. --print-config shows the result."
     )
 
 

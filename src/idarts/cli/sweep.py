@@ -18,7 +18,7 @@ FILE is YAML; every combination of spaces, methods, grid and seeds is one search
 
 {"".join(f"  {line}" for line in EXAMPLE.splitlines(keepends=True))}
 Further keys: `out`, the folder, and `slurm`, parameters for submitit such as {{timeout_min: 600}}.
-A method's own settings stand above the preset's, and those of the file above both.
+The settings of a method override those of the preset, and the settings in the file override both.
 
 Each job has a folder OUT/NAME, a log OUT/{LOGS}/NAME.log, and at the end a row in OUT/{RESULTS}.
 The same command continues a sweep that was stopped or killed, and tries failed jobs again.

@@ -25,7 +25,7 @@ _LABELS = {
     "latency": "latency, s",
     "train_time": "training time, s",
     "runs": "seeds",
-    "in_1shot1": "in 1Shot1's",
+    "in_1shot1": "in NAS-Bench-1Shot1",
 }
 
 
@@ -43,11 +43,11 @@ def add_arguments(parser: Parser) -> None:
     best.add_argument("--split", help="valid or test (default: the table's own)")
     best.add_argument("--top", type=int, default=1, metavar="N", help="number of cells")
     best.add_argument("--json", action="store_true", help="print a JSON list")
-    rank = add_action(actions, "rank", "Show the rank of a cell among all", _rank)
+    rank = add_action(actions, "rank", "Show the rank of a cell among all cells", _rank)
     _add_benchmark(rank)
     _add_cell(rank)
     rank.add_argument("--json", action="store_true", help="print JSON")
-    fitting = add_action(actions, "fit", "Fit the model that answers for cells without a row", _fit)
+    fitting = add_action(actions, "fit", "Fit the model that predicts cells without a row", _fit)
     _add_benchmark(fitting)
     fitting.add_argument("--json", action="store_true", help="print JSON")
     importing = add_action(actions, "import", "Make a table from a benchmark's official file", _import)
@@ -154,7 +154,8 @@ def _import(args: Namespace) -> None:
     say(written)
     used = TABLES[written.stem].locate(args.tables)
     if used != written:
-        say(f"but look-ups use {used}, which comes first; name the new one's folder with --tables or IDARTS_TABLES")
+        hint = "to use the new table, name its folder with --tables or IDARTS_TABLES"
+        say(f"look-ups still use {used}, which comes first; {hint}")
 
 
 def _console() -> Console:

@@ -43,7 +43,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "architecture", nargs="?", default=SUPPRESS, metavar="ARCH", help=f"what to train: {described_forms()}"
     )
-    now = "train what a search that has not finished stands for now: ARCH is its run folder"
+    now = "train the current architecture of an unfinished search; ARCH is its run folder"
     parser.add_argument("--now", action="store_true", help=now)
     add_run_arguments(parser, SETTINGS, "train-ARCH-DATA-SEED")
     parser.usage = "idarts train ARCH [--preset NAME] [--config FILE] [--out FOLDER] [--SETTING VALUE ...]"

@@ -19,7 +19,7 @@ def add_arguments(parser: Parser) -> None:
 def run(args: Namespace) -> None:
     """Print the address, and serve until Ctrl-C."""
     server = Server([Path(run) for run in args.runs], args.port)
-    say(f"{server.url}\nCtrl-C ends it.", flush=True)
+    say(f"{server.url}\nPress Ctrl-C to stop.", flush=True)
     if args.open:
         webbrowser.open(server.url)
     server.run()

@@ -107,7 +107,7 @@ def read_split(file: Path) -> Split | None:
         return Split(kind, **parts, mean=mean, std=std)
     except (SafetensorError, OSError, InputError, AttributeError, KeyError, TypeError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{file} is damaged ({error}); without it, nobody knows which images are test images"
+            f"{file} is damaged ({error}); without it, the test images are not known; restore it, or use another run"
         ) from None
 
 
@@ -149,7 +149,7 @@ def clean(data: ImageData, split: Split) -> tuple[ImageData, Split]:
 
 
 def restore(data: ImageData, split: Split) -> ImageData:
-    """The data with the parts of a record, image by image: whatever was added, renamed or moved since.
+    """The data with the parts of a record, image by image, even if images were added, renamed or moved since.
 
     >>> from idarts.data import load
     >>> digits = load("digits")
@@ -212,8 +212,8 @@ def kind_of(part: Part) -> str:
     return "pixels" if part.files is None else "files"
 
 
-def _known(found: Digests | None) -> Digests:
-    return _NONE if found is None else found
+def _known(values: Digests | None) -> Digests:
+    return _NONE if values is None else values
 
 
 def _digest(content: bytes) -> int:

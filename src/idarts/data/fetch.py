@@ -76,7 +76,8 @@ def _from_workers(part: LazyImages, device: torch.device, workers: int) -> Fetch
 def _count(errors: list[str], damaged: set[str], part: LazyImages, left: int) -> None:
     """Warn about the first damaged image, and stop when there are too many."""
     if not damaged and part.unreadable:
-        warnings.warn(f"{errors[0]}; it is left out, and so are others up to {part.unreadable:.0%}", stacklevel=2)
+        allowed = f"up to {part.unreadable:.0%} of the images may be unreadable"
+        warnings.warn(f"{errors[0]}; it is left out ({allowed})", stacklevel=2)
     damaged.update(errors)
     if len(damaged) > part.unreadable * len(part) or not left:
         many = f"{len(damaged)} of {len(part)} images cannot be read; the last: " if len(damaged) > 1 else ""

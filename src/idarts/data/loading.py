@@ -34,8 +34,8 @@ def load(
 
     Names are those in `SOURCES`: `digits`, `cifar10`, `folder:PATH` and so on. From Python, `source` is `(x, y)`,
     `((x, y), (x_test, y_test))`, a torch `Dataset` of pairs (image, label), two of them, or your own function of a
-    path and a root that returns one of these. A `DataLoader` stands for its dataset: batches and their order are drawn
-    by idarts, so that a run can resume.
+    path and a root that returns one of these. Of a `DataLoader` only its dataset is
+    used: idarts draws the batches itself, so that a run can resume.
 
     `root` is the folder of the files of named sources (default: IDARTS_DATA). `image` is the side to which images are
     resized (default: 32 for folders, else no change). `classes` are the names of the classes. If a source has no test

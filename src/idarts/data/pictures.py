@@ -42,7 +42,7 @@ def pillow() -> Any:
 
 
 def read_picture(file: Path, size: int) -> Tensor:
-    """An image file as uint8 (3, size, size). A damaged file raises whatever its decoder raises.
+    """An image file as uint8 (3, size, size). A damaged file raises the error of its decoder.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

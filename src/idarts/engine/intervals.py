@@ -1,4 +1,4 @@
-"""How sure an accuracy is."""
+"""The uncertainty of an accuracy."""
 
 import math
 

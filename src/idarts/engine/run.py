@@ -73,7 +73,7 @@ class Options(TypedDict, total=False):
 
     resume: bool  # continue the run in the folder
     overwrite: bool  # replace the run in the folder
-    accept_changed_data: bool  # resume although the data is not what it was
+    accept_changed_data: bool  # resume although the data has changed
     on_round: OnRound | None
     on_message: OnMessage | None
 
@@ -144,7 +144,7 @@ def start_job(
 def _claim(path: Path, resume: bool, overwrite: bool) -> Iterator[bool]:
     """Lock the folder, on the first rank; whether the run in it is to be resumed.
 
-    A job that `torchrun` has restarted resumes, whatever its options say.
+    A job that `torchrun` has restarted resumes, even if its options say otherwise.
     """
     with ExitStack() as stack:
 
@@ -252,7 +252,7 @@ def _grown_settings(job: Job, settings: Any, path: Path) -> dict[str, tuple[Any,
         if name not in job.growing:
             raise InputError(f"{path} was started with another {name}; resume with the settings of its {folder.CONFIG}")
         if not _grows(*values):
-            raise InputError(f"{path} was started with {name} {values[0]}, which can only grow; {values[1]} is less")
+            raise InputError(f"{path} was started with {name} {values[0]}; it can only be raised, not to {values[1]}")
     return changed
 
 

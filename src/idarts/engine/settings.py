@@ -163,11 +163,11 @@ def resolve(
 ) -> Record:
     """The settings that some sources describe: files first, the command line last. This is the rule of precedence.
 
-    1. A later source stands above an earlier one, whatever it names.
-    2. Within a source, single settings stand above its `method`, and its method above its `preset`.
+    1. A later source overrides an earlier one.
+    2. Within a source, single settings override its `method`, and its method overrides its `preset`.
     3. The method is that of the last source which names one. A preset never changes what a method is: its values for
        the settings that define the method do not count.
-    4. What a file repeats from its own method does not count when another method is named above it.
+    4. What a file repeats from its own method does not count when a later source names another method.
 
     Only the result has to be consistent: a file may need what the command line adds.
     """
@@ -189,7 +189,7 @@ def resolve(
 
 
 def _named(what: str, source: Layer, known: Mapping[str, Layer]) -> dict[str, Any]:
-    """The settings that a source's preset or method stands for."""
+    """The settings of the preset or method that a source names."""
     name = source.get(what)
     if name is None:
         return {}
@@ -227,7 +227,7 @@ class Setting:
         return (*truth, *(str(value) for member in literals for value in get_args(member)))
 
     def read(self, text: str) -> Any:
-        """The value that a text typed on the command line stands for.
+        """The value of a text that was typed on the command line.
 
         >>> Setting("rounds", Count, 100, "").read("1e3")
         Traceback (most recent call last):

@@ -156,10 +156,10 @@ def at_equal_cost(comparison: Comparison) -> tuple[str, float, dict[str, list[fl
     if len(known) < len(every):
         return f"{len(every) - len(known)} of {len(every)} runs have no accuracies by cost"
     if len({kind for kind, _, _ in known}) > 1:
-        return "a table knows the cells of some runs only"
+        return "the table has the cells of only some runs"
     first, last = _common_costs(known)
     if last < first:
-        return f"one run had ended after {last:,.0f} gradient evaluations, another's first round took {first:,.0f}"
+        return f"one run ended after {last:,.0f} gradient evaluations, but the first round of another took {first:,.0f}"
     spent = np.array([last])
     values = {name: [float(_held(spent, part)[0]) for part in parts if part] for name, parts in by_group.items()}
     return known[0][0], last, values
@@ -224,7 +224,7 @@ def _members(folder: Path) -> list[Path]:
 
 
 def _differing(runs: Sequence[Run]) -> Key:
-    """The settings in which runs differ, except for the seed; a method's name stands for its own settings."""
+    """The settings in which runs differ, except for the seed; those that only follow from the method are left out."""
     settings = [flat(run) for run in runs]
     keys = [key for key in ("space", "method") if _several(key, settings)]
     for key in dict.fromkeys(name for one in settings for name in one):
@@ -283,9 +283,10 @@ def _warnings(groups: Sequence[Group], runs: Sequence[Run], measure: str) -> lis
         notes.append(f"Without a finite {measure}, and left out of its means and tests: {share}, {_few(unknown)}.")
     data = sorted({str(run.config.get("data")) for run in runs})
     if len(data) > 1:
-        notes.append(f"The runs are on different data ({', '.join(data)}): their accuracies do not measure the same.")
+        notes.append(f"The runs are on different data ({', '.join(data)}): their accuracies cannot be compared.")
     if any(len({seed(run) for run in group.runs}) < len(group.runs) for group in groups):
-        notes.append("Some groups have several runs of a seed: their mean is paired; name more settings with --by.")
+        mean = "Some groups have several runs with one seed; the tests use their mean."
+        notes.append(f"{mean} Name more settings with --by to separate them.")
     return notes
 
 

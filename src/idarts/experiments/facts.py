@@ -25,7 +25,7 @@ def facts(comparison: Comparison) -> dict[str, Any]:
     """Groups, paired tests, values at equal cost, curves by cost and notes: what `--json` prints."""
     measures = _measures(comparison)
     equal = at_equal_cost(comparison)
-    missing = [f"Without a column at equal cost: {equal}."] if isinstance(equal, str) else []
+    missing = [f"There is no column at equal cost: {equal}."] if isinstance(equal, str) else []
     return {
         "by": list(comparison.by),
         "data": sorted({str(run.config.get("data", "own data")) for group in comparison.groups for run in group.runs}),

@@ -44,7 +44,7 @@ class SearchJob(Job):
 
     `like` names the folder of a search of an earlier stage: this one's rounds end after as many gradient evaluations.
     Both pay for their selections on top of that: the cost of one selection must not give the other more rounds. With
-    `whole`, the cost of the other's selection is part of the budget, for a search that has no selection of its own.
+    `whole`, the cost of the other's selection is part of the budget, for a search without a selection.
     """
 
     config: RunConfig

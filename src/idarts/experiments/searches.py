@@ -79,7 +79,7 @@ def settings(request: Request, space: str, method: str, seed: int, changes: Laye
 
 
 def _preset(request: Request, space: str) -> list[Layer]:
-    """The layers of the requested preset; `paper` stands for the one that has the space's published settings."""
+    """The layers of the requested preset; `paper` is the one that has the space's published settings."""
     if request.preset != "paper":
         own = f"{space}-{request.preset}"
         return [PRESETS[own if own in PRESETS else request.preset], _TINY if request.preset == "smoke" else {}]

@@ -27,7 +27,7 @@ from idarts.searching import METHODS, PRESETS, RunConfig, resolved
 from idarts.spaces import space
 
 EXAMPLE = """\
-preset: smoke                        # named settings of `idarts search`, below all others
+preset: smoke                        # named settings of `idarts search`; all others override them
 methods: [idarts, darts]             # default: idarts
 spaces: [nas-bench-201]              # default: the preset's
 seeds: 3                             # 1, 2 and 3; or a list: [4, 7]
@@ -41,7 +41,7 @@ grid:                                # every combination is searched
 KEYS = ("preset", "methods", "spaces", "seeds", "settings", "grid", "out", "slurm")
 _OWN_KEYS = {"method": "methods", "space": "spaces", "seed": "seeds"}  # settings that have their own key
 MOST_JOBS = 10_000  # a few words too many in a file multiply
-_TOLD = 1000  # jobs between two lines about the planning, which takes about a millisecond for each
+_MESSAGE_EVERY = 1000  # jobs between two messages about the planning, which takes about a millisecond for each
 _DEEPEST = 7  # the file, `grid`, an axis, a named set, a group, a list
 GROUPS = 12  # that a page compares with each other; tests of every pair take time
 
@@ -142,7 +142,7 @@ def plan(data: Any, most: int = MOST_JOBS, tell: Tell = lambda line: None) -> Pl
         if job.name in jobs:
             raise InputError(f"{job.name} is planned twice; name every method, space, seed and value once")
         jobs[job.name] = job
-        if len(jobs) % _TOLD == 0:
+        if len(jobs) % _MESSAGE_EVERY == 0:
             tell(f"planned {len(jobs):,} of {count:,} searches")
     out = data.get("out")
     return Plan(jobs, Path(str(out)) if out is not None else None, _mapping(data, "slurm"))

@@ -96,8 +96,8 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # s
             raise ValueError(f"X has images of shape {_shape(X)}, but fit had {self.image_shape_ or 'rows'}")
         flat = validate_data(self, _flat(X), reset=False)
         pixels = as_images(self._pixels(flat), "X")
-        found: NDArray[np.float64] = probabilities(self.network_, pixels).double().numpy()
-        return found
+        shares: NDArray[np.float64] = probabilities(self.network_, pixels).double().numpy()
+        return shares
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each image."""

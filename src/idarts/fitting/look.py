@@ -96,7 +96,7 @@ def look(source: Any, root: "str | None" = None) -> tuple[Look, ImageData]:
 
 
 def look_at(data: ImageData) -> Look:
-    """What loaded data tell about themselves."""
+    """The look at loaded data."""
     channels, height, width = data.train.shape
     counts = torch.bincount(data.train.labels, minlength=len(data.classes)).tolist()
     size = f"{width}×{height}"
@@ -119,7 +119,7 @@ def look_at(data: ImageData) -> Look:
 
 def _require_test(data: ImageData) -> None:
     if data.test is None or not len(data.test):
-        raise InputError(f"{data.source} has no test images, which tell how good a network is; add some")
+        raise InputError(f"{data.source} has no test images, which a fit needs to measure the networks; add some")
 
 
 def look_at_files(source: str, root: "str | None" = None) -> Files:

@@ -69,7 +69,7 @@ def read_result(path: Path) -> FitResult:
     """The result of a finished fit, from its folder."""
     if not (path / folder.RESULT).is_file():
         raise InputError(
-            f"the fit in {path} has not finished, so it has no page yet; see how it goes with: {command('watch', path)}"
+            f"the fit in {path} has not finished, so it has no page yet; follow it with: {command('watch', path)}"
         )
     made = read_json(path / folder.RESULT)
     try:

@@ -104,7 +104,7 @@ class Plan:
             "search": f"{self.rounds} rounds in {self.space}, "
             f"{_pixels(self.search_image)}, batches of {self.search_batch}",
             "selection": tried if self.candidates > 1 else "take the largest of α",
-            "training": f"the found network, a fixed one and {cells}, equally large and long; "
+            "training": f"the found network, a fixed network and {cells}: the same size, the same steps; "
             f"{_pixels(self.image)}, {crop}, {flip}",
             "end": "compare them on the test images, export, write a page",
         }
@@ -142,7 +142,7 @@ def make_plan(
         raise InputError(f"random is {random}, expected at least one random cell")
     left = 60 * minutes - prepared
     if left <= 0:
-        raise InputError(f"{minutes:g} minutes were used up before the search could start; give more")
+        raise InputError(f"{minutes:g} minutes passed before the search could start; give more minutes")
     onnx = minutes >= ONNX_MINUTES
     end = min(END * left, END_SECONDS) + ONNX_SECONDS * onnx
     proxy, rounds, search = _search(look, SEARCH * left, speed)
@@ -157,7 +157,7 @@ def make_plan(
     training = max(left - search - selection - end, least)
     most = costs.most()
     images = min(training / costs.seconds(rung) / (2 + cells), most)
-    notes = [] if enough else ["The time is short for these data: expect networks that are not fully trained."]
+    notes = [] if enough else ["There is little time for this data: the networks will not be fully trained."]
     side = rung.image
     return Plan(
         space=space_name,

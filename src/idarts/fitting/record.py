@@ -28,7 +28,7 @@ FORMAT = "idarts-fit-1"
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a fit found out. `exported` is the network in `path / "model"`, which `idarts.load` takes."""
+    """The result of a fit. `exported` is the network in `path / "model"`, which `idarts.load` takes."""
 
     architecture: Architecture
     seconds: float

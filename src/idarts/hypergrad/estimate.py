@@ -40,7 +40,7 @@ class Diagnostics:
     alignment: float | None = None  # * cosine of x and g: near 1, the terms only rescale the one-step estimate
     asymmetry: float | None = None  # * |⟨u, Hv⟩ − ⟨v, Hu⟩| of two products, relative; also if an operation is suspect
     product_error: float | None = None  # * of one product against the same by double backward or finite differences
-    measures: dict[str, float] = field(default_factory=dict)  # whatever else the method measured
+    measures: dict[str, float] = field(default_factory=dict)  # other measurements of the method
 
 
 @dataclass(frozen=True)
@@ -238,8 +238,8 @@ def _divergence(step: float, eigenvalue: float) -> str:
 
 
 def _not_symmetric(suspects: Sequence[str]) -> str:
-    cause = f"perhaps that of {' or '.join(suspects)}" if suspects else "of an operation that this cannot name"
+    cause = f" (perhaps {' or '.join(suspects)})" if suspects else ""
     return (
-        f"the products with the inner curvature are not symmetric, so a second derivative is wrong, {cause}; replace "
-        "the operation, or use products='finite_difference'"
+        f"the products with the inner curvature are not symmetric, so an operation{cause} has a wrong second "
+        "derivative; replace it, or use products='finite_difference'"
     )

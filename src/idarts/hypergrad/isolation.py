@@ -80,7 +80,7 @@ class Randomness:
 
 @contextmanager
 def isolated(devices: Collection[torch.device]) -> Iterator[None]:
-    """Gradients are on, whatever the caller's mode; the random states are restored, even if a loss raises."""
+    """Gradients are on in any mode of the caller; the random states are restored, even if a loss raises."""
     before = Randomness.now(devices)
     try:
         if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():

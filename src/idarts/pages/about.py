@@ -1,4 +1,4 @@
-"""What a report says about a run, whatever its kind; `search` and `training` fill it in."""
+"""What a report says about a run of any kind; `search` and `training` fill it in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -83,18 +83,19 @@ def _means(facts: Facts, brief: bool) -> Section:
         "all others are the table's, on the data that the column names."
     ]
     if any(len(group["seeds"]) == 1 for group in facts["groups"]):
-        notes.append("A group with one seed has no deviation: how sure its numbers are is not known.")
+        notes.append("A group with one seed has no deviation, so nothing is known about its uncertainty.")
     if equal:
         notes.append(f"At equal cost: {_LABELS[equal['measure']]}. Evaluations are gradient evaluations.")
     if brief and len(facts["measures"]) > 1:
-        notes.append(f"{len(facts['measures']) - 1} more measures need a wider terminal, --json, or --out.")
+        hidden = len(facts["measures"]) - 1
+        notes.append(f"{hidden} more measures are not shown; use a wider terminal, --json or --out.")
     title = f"Searches on {_data(facts)}: mean ± standard deviation over seeds, accuracies in percent"
     return Section(title, (), ["", "seeds", *map(_label, measures), *at_cost, *_COSTS.values()], rows, notes=notes)
 
 
 def _tests(facts: Facts, minus: str) -> Section:
     if not facts["pairs"]:
-        return Section("Paired tests", ["There is only one group: nothing to test."])
+        return Section("Paired tests", ["There is only one group, so there is nothing to test."])
     scale = _scale(facts["measure"])
     rows = [
         [
@@ -110,21 +111,21 @@ def _tests(facts: Facts, minus: str) -> Section:
     title = f"Paired by seed: {_label(facts['measure'])}, in percentage points"
     fewest = min((pair["seeds"] for pair in facts["pairs"] if pair["seeds"] > 1), default=0)
     if not fewest:
-        return Section(title, (), header, rows, notes=["No two groups share two seeds: nothing can be tested."])
+        return Section(title, (), header, rows, notes=["No two groups share two seeds, so there is nothing to test."])
     notes = [
         "The permutation test is exact up to 16 seeds; Holm's p corrects for the number of pairs. All are two-sided."
     ]
     if fewest < 6:
-        notes.append(f"With {fewest} seeds, p cannot go below {2 / 2**fewest:.3g}, whatever the difference.")
+        notes.append(f"With {fewest} seeds, the smallest possible p is {2 / 2**fewest:.3g}.")
     return Section(title, (), header, rows, notes=notes)
 
 
 def _chart(kind: str, curves: list[dict[str, Any]]) -> Chart:
     lines = [banded(one["name"], np.array(one["cost"]), _scale(kind) * np.array(one["values"])) for one in curves]
     reading = (
-        "At the same place across, all have spent the same number of gradient evaluations, those of T and K included. "
-        "Lines are means over seeds, bands one standard deviation. A line ends at the mean cost of its runs, as the "
-        "table has it; a run that ended earlier keeps its last value."
+        "The horizontal axis counts gradient evaluations, including those of T and K. Lines are means over seeds; "
+        "bands are one standard deviation. A line ends at the mean cost of its runs, as in the table; a run that ended "
+        "earlier keeps its last value."
     )
     axes = ("gradient evaluations", "percent")
     return chart(f"equal-cost-{kind.replace('_', '-')}", _LABELS[kind].capitalize(), axes, lines, reading)

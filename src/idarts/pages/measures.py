@@ -46,7 +46,7 @@ SEARCH = (
     Measure(
         "Cost of the network",
         {"expected": "expected_cost", "current architecture": "cost"},
-        "The expected cost is what the penalty lowers; the other is that of the architecture that α stands for.",
+        "The expected cost is what the penalty lowers; the other is that of the architecture that α selects.",
     ),
     Measure(
         "Learning rate of the weights",

@@ -32,7 +32,7 @@ def about_progress(run: Run, kind: str) -> Iterator[str]:
     if run.result is None:
         yield f"The {kind} is in progress or was stopped: it has no result yet. This page shows the rounds so far."
     if run.cut:
-        yield "The last line of metrics.jsonl is cut off, as a kill leaves it; its round is not shown."
+        yield "The last line of metrics.jsonl is incomplete, as after a kill; its round is not shown."
     yield from (f"{problem}." for problem in run.problems)
 
 

@@ -75,7 +75,7 @@ def search(
     ['layer']
     """
     if watch is not None:
-        warnings.warn("watch is now called on_round", DeprecationWarning, stacklevel=2)
+        warnings.warn("search(watch=…) is deprecated; use on_round=", DeprecationWarning, stacklevel=2)
         on_round = on_round or watch
     _require_used(settings, isinstance(space, nn.Module))
     if isinstance(valid, int | float | str):

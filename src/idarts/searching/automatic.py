@@ -1,6 +1,6 @@
-"""What `auto` stands for: α's rate from the number of rounds, the size of the supernet from the machine.
+"""The meaning of `auto`: α's rate from the number of rounds, the size of the supernet from the machine.
 
-**α's rate.** Adam moves each entry of α by about `rate` in a round, whatever the gradient's size: after all rounds an
+**α's rate.** Adam moves each entry of α by about `rate` in a round, for a gradient of any size: after all rounds an
 entry whose gradient keeps its sign has moved by rate · rounds. A softmax decides when its logits differ by a few units,
 so rate = RANGE / rounds. A fixed rate cannot do this: 3e-4, made for 3,900 rounds, moves α by 0.03 in 100 rounds.
 

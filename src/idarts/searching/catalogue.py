@@ -17,7 +17,7 @@ from idarts.errors import InputError, require_known
 
 @dataclass(frozen=True)
 class Entry:
-    """One file: what it is, where it comes from, and the settings that it stands for."""
+    """One file: what it is, where it comes from, and its settings."""
 
     name: str
     summary: str

@@ -110,12 +110,12 @@ class CostTarget:
         return largest(net, rule, values)
 
     def outcome(self, selected: Architecture, unbound: Architecture) -> dict[str, Any]:
-        """How close the selected architecture came, for a run's result; `unbound` is what α alone stands for."""
+        """How close the selected architecture came, for a run's result; `unbound` is what α alone selects."""
         reached = self.prices.whole(selected)
         deviation = reached / self._target - 1
         if abs(deviation) > self.settings.tolerance:
             warnings.warn(
-                f"the cost of the selected network is {100 * deviation:+.1f} % off cost.target; "
+                f"the cost of the selected network is {100 * deviation:+.1f} % away from cost.target; "
                 "raise cost.weight, or search longer",
                 UserWarning,
                 stacklevel=2,

@@ -28,7 +28,7 @@ class Weights:
     decay: NonNegative = 5e-4
     """weight decay"""
     clip: NonNegative = 5.0
-    """largest norm of a gradient; 0 clips nothing"""
+    """largest norm of the gradient; 0: no clipping"""
     warmup: CountOrZero = 0
     """weight steps before the first α step"""
     relaxation: RelaxationName | None = None
@@ -60,7 +60,7 @@ class Alpha:
     options: Options = field(default_factory=dict)
     """options of the rule, for one that takes others than these"""
     rest: Share = 0.0
-    """share of each stage in which α rests at first, and only the weights are trained"""
+    """share of each stage, at its start, in which only the weights are trained and α is not"""
     penalty: Annotated[str, PartOf(lambda: PENALTIES)] = "none"
     """penalty on α, which is added to the validation loss"""
     penalty_options: Options = field(default_factory=dict)
@@ -107,7 +107,7 @@ class Controller:
     baseline: Share = 0.99
     """decay rate of the moving baseline"""
     clip: Positive = 0.2
-    """PPO: how far the ratio of new to old probability may leave 1"""
+    """PPO: how far the ratio of new to old probability may differ from 1"""
     passes: Count = 4
     """PPO: steps on the same samples"""
 
@@ -203,7 +203,7 @@ class Cost:
     weight: NonNegative = 0.1
     """weight of the penalty"""
     skeleton: str | None = None
-    """published skeleton of the final network; the space's first unless given"""
+    """published skeleton of the final network; default: the space's first"""
     table: str | None = None
     """JSON file of latencies, written by `idarts.spaces.measure_latency`"""
 

@@ -1,4 +1,4 @@
-"""Looking at a supernet without training it: what α stands for, and how good a mixture is on validation batches."""
+"""Looking at a supernet without training it: what α selects, and how good a mixture is on validation batches."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

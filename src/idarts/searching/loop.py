@@ -48,7 +48,7 @@ class Search(Budgeted):
         self.selector = build_part(SELECTIONS, self.selection.rule, self.selection.options)
         if getattr(SELECTIONS[self.selection.rule], "needs_network", False) and task.network is None:
             raise InputError(
-                f"selection.rule {self.selection.rule} trains networks, but none can be built of this model; "
+                f"selection.rule {self.selection.rule} trains networks, but none can be built from this model; "
                 "use another rule"
             )
         self.shares_weights = needs_supernet(strategy, settings)
@@ -229,7 +229,7 @@ class Search(Budgeted):
         return self.largest(alphas)
 
     def largest(self, alphas: Mapping[str, Tensor] | None = None) -> Architecture:
-        """The architecture of α or of values in its place, whatever it costs."""
+        """The architecture of α or of values in its place, at any cost."""
         return largest(self.net, self.selection, self.living(alphas))
 
     def living(self, alphas: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:

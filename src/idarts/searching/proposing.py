@@ -38,7 +38,7 @@ class Drawing(Strategy):
         settings = search.settings
         if search.task.sample is None:
             raise InputError(
-                f"strategy {settings.strategy} draws architectures of a space, and this model is none; "
+                f"strategy {settings.strategy} samples architectures of a space, and your own model has none; "
                 "search a space by name, or use another method"
             )
         if settings.cost.kind != NONE:
@@ -148,7 +148,7 @@ def growth_of(search: "Search") -> Growth:
     """How the cells of the searched space grow; without `none` where the settings leave that out."""
     if search.task.growth is None:
         raise InputError(
-            f"strategy {search.settings.strategy} grows cells of a space, and this model has none; "
+            f"strategy {search.settings.strategy} grows cells of a space, and your own model has none; "
             "search a space by name, or use another method"
         )
     growth = search.task.growth()

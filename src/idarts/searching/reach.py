@@ -38,7 +38,7 @@ def unreached(
 ) -> dict[str, list[int]]:
     """The rows of α that get no gradient from one batch, by groups; nothing of the supernet changes.
 
-    All options are mixed by the softmax, whatever the search's relaxation: in a path that was drawn, others get no
+    All options are mixed by the softmax, with any relaxation of the search: in a path that was drawn, others get no
     gradient by chance. A gradient may also be 0 because of the first weights, such as a last layer that starts at 0, so
     rows without one are looked at again with noise on all weights.
     """

@@ -51,7 +51,7 @@ class Round:
     valid_accuracy: float | None = None
     stage: int | None = None  # from 1, where a search has several
     expected_cost: float | None = None  # of the final network, under the softmax that the penalty cools
-    cost: float | None = None  # of the final network that α stands for
+    cost: float | None = None  # of the final network that α selects
     measures: dict[str, float | None] = field(default_factory=dict)  # of the strategy: norm, implicit_share, …
 
     def entry(self) -> dict[str, Any]:

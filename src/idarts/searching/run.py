@@ -146,7 +146,7 @@ def _result(
         "method": settings.method,
         "seed": settings.seed,
         "architecture": to_data(architecture),
-        "argmax": as_text(search.current()),  # what α alone stands for
+        "argmax": as_text(search.current()),  # what α alone selects
         "trials": [tried._asdict() | {"architecture": as_text(tried.architecture)} for tried in search.tried],
         "alpha": {name: alpha.tolist() for name, alpha in alphas},
         "table": search.task.table.query(architecture) if search.task.table else None,

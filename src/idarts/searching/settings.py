@@ -76,7 +76,7 @@ class Config:
     epochs: Positive | None = None
     """epochs of the training data, instead of rounds"""
     minutes: Positive | None = None
-    """end the search after so many minutes, at the latest; its selection included"""
+    """end the search, with its selection, after so many minutes at the latest"""
     gradient_evaluations: Positive | None = None
     """end the rounds after so many gradient evaluations, at the latest"""
     inner_steps: Count = 4
@@ -97,7 +97,7 @@ class Config:
     none: bool = False
     """let `none` take part in the relaxation, where the space has it"""
     stages: Annotated[str, PartOf(lambda: SCHEDULES)] = "single"
-    """schedule of stages, which may prune options and deepen the supernet on the way"""
+    """schedule of stages, which may prune options and deepen the supernet during the search"""
     stages_options: Options = field(default_factory=dict)
     """options of the schedule of stages"""
     weights: Weights = field(default_factory=Weights)
@@ -157,7 +157,7 @@ class RunConfig(Config):
     data: str = "digits"
     """data to search on"""
     data_root: str | None = None
-    """folder of the data's files; IDARTS_DATA unless given"""
+    """folder of the data's files; default: IDARTS_DATA"""
     image: Size = "auto"
     """side to which images are resized; `own`: not at all; `auto`: 16 on a CPU where they are larger, else `own`"""
     depth: Size = "auto"
@@ -165,14 +165,14 @@ class RunConfig(Config):
     channels: Size = "auto"
     """channels of the supernet's first cells; `own`: the space's; `auto`: on a CPU at most 8, else `own`"""
     valid: Annotated[float, Field(gt=0, lt=1)] | Literal["official"] | None = None
-    """share of the training images for α, or `official` for NAS-Bench-201's own halves; unless given, the data's own
+    """share of the training images for α, or `official` for NAS-Bench-201's own halves; default: the data's own
     validation images or, where there are none, one half"""
     augment: bool = True
     """crop and flip images that are large enough"""
     device: str = "auto"
     """device, such as cpu or cuda:1"""
     tables: str | None = None
-    """folder of benchmark tables; IDARTS_TABLES unless given. The search shows the true accuracy, but never uses it,
+    """folder of benchmark tables; default: IDARTS_TABLES. The search shows the true accuracy, but never uses it,
     except with --evaluator.kind table"""
     log: LogName = "none"
     """where to log settings, rounds and result besides the run folder"""

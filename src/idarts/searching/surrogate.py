@@ -37,7 +37,7 @@ class Surrogate:
     """An ensemble of small networks, fitted by ℓ1 loss on standardised rewards; its prediction is their mean.
 
     The paper has a sigmoid at the end, and Adam's rate is 0.002 after the first level; rewards here may be any numbers,
-    and every level is fitted from the start. `seed` makes the fit the same each time, whatever was drawn before.
+    and every level is fitted from the start. `seed` makes the fit repeatable, independent of earlier random numbers.
     """
 
     def __init__(self, inputs: Tensor, rewards: Tensor, seed: int) -> None:

@@ -38,8 +38,8 @@ class Supernet(nn.Module):
     mixtures=…)` with given mixtures, such as those of a single path: `net(x, mixtures=net.path(architecture))`.
     """
 
-    none: int | None = None  # the column of α that stands for no operation, in a space that has one
-    skip: int | None = None  # the column of α that stands for a skip connection, in a space that has one
+    none: int | None = None  # the column of α for no operation, in a space that has one
+    skip: int | None = None  # the column of α for a skip connection, in a space that has one
 
     def __init__(self, alphas: Mapping[str, tuple[int, int]], relaxation: Relaxation = softmax) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class Supernet(nn.Module):
 
     @abstractmethod
     def architecture(self) -> Architecture:
-        """The discrete architecture that α stands for."""
+        """The discrete architecture that α selects."""
 
     @abstractmethod
     def path(self, architecture: Architecture) -> dict[str, Mixture]:

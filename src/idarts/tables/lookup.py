@@ -145,7 +145,7 @@ class RowTable(Table):
 
 
 def decimal(value: float) -> float | None:
-    """The short decimal that a single-precision number stands for; None for NaN, which marks a missing value.
+    """The shortest decimal of a single-precision number; None for NaN, which marks a missing value.
 
     >>> decimal(91.60666656494140625), decimal(float("nan"))
     (91.60667, None)

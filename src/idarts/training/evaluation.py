@@ -27,7 +27,7 @@ MISTAKES = 24  # images that `examine` keeps
 
 @dataclass(frozen=True, eq=False)
 class Mistake:
-    """An image that the network took for another class, and how sure it was."""
+    """An image that the network predicted wrongly, and its confidence."""
 
     image: Tensor  # uint8 (C, H, W)
     label: str
@@ -101,7 +101,7 @@ def evaluate(
 def examine(
     net: nn.Module, data: ImageData, part: str = "test", *, batch: int = 250, bins: int = BINS
 ) -> tuple[dict[str, Any], list[Mistake]]:
-    """What `evaluate` returns, and the images that the network was most wrong about, the most confident first.
+    """What `evaluate` returns, and the most confident mistakes, the most confident first.
 
     >>> from idarts.arch import parse
     >>> from idarts.training import card_for

@@ -63,9 +63,9 @@ def predict(net: nn.Module, files: "Iterable[str | PathLike[str]]", top: int = 5
 
 
 def image_files(names: "Iterable[str | PathLike[str]]") -> list[Path]:
-    """The files that names of files, names of folders and patterns such as `photos/*.jpg` or `**/*.png` stand for.
+    """The files behind names of files, names of folders and patterns such as `photos/*.jpg` or `**/*.png`.
 
-    A folder stands for all image files in it, in order. A name that is none of these is kept: `predict` reports it.
+    A folder means all image files in it, in order. A name that is none of these is kept: `predict` reports it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -95,12 +95,12 @@ def _inside(path: Path) -> Iterable[Path]:
 def _batch(net: nn.Module, card: Card, files: Sequence[Path], top: int) -> Iterator[Prediction]:
     read = [_read(file, card) for file in files]
     good = [pixels for pixels in read if isinstance(pixels, Tensor)]
-    found = iter(probabilities(net, torch.stack(good)).tolist() if good else [])
+    rows = iter(probabilities(net, torch.stack(good)).tolist() if good else [])
     for file, pixels in zip(files, read, strict=True):
         if isinstance(pixels, str):
             yield Prediction(file, problem=pixels)
         else:
-            ranked = sorted(zip(card.labels, next(found), strict=True), key=lambda pair: -pair[1])
+            ranked = sorted(zip(card.labels, next(rows), strict=True), key=lambda pair: -pair[1])
             yield Prediction(file, tuple(ranked[:top]))
 
 

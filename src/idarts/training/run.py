@@ -85,7 +85,7 @@ def train(
     (True, 3)
     """
     if watch is not None:
-        warnings.warn("train(watch=…) is now train(on_round=…)", DeprecationWarning, stacklevel=2)
+        warnings.warn("train(watch=…) is deprecated; use on_round=", DeprecationWarning, stacklevel=2)
     named = {"preset": preset, "architecture": _text(what), "data": _source(data)}
     config = resolve(TrainConfig(), [{**adopt_parts(TrainConfig, settings), **named}], PRESETS)
     path = Path(out) if out is not None else Path("runs", run_name(what, config))

@@ -86,7 +86,7 @@ class Listing(Reader):
             problem = f"{self.folder}: {len(failed)} of {total} images cannot be read ({names}; the first: {first})"
             problem = problem.replace("\n", " ")
             if len(failed) > unreadable * total or len(failed) == total:
-                raise InputError(f"{problem}; over {unreadable:.0%}: repair or remove them, or allow more of them")
+                raise InputError(f"{problem}, more than {unreadable:.0%}; repair or remove them")
             warnings.warn(f"{problem}; they are left out", UserWarning, stacklevel=2)
         good = [index for index in range(total) if index not in failed]
         self.files, self.labels = [self.files[index] for index in good], [self.labels[index] for index in good]

@@ -76,7 +76,7 @@ def open_npz(file: Path) -> Iterator[dict[str, Callable[[], NDArray[Any]]]]:
 def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, file: Path) -> NDArray[Any]:
     """One array. Objects are refused, because they would have to be unpickled; so is one that is not as large as said.
 
-    numpy reserves memory for whatever shape a header names, so the header is compared with the size of the member.
+    numpy reserves memory for any shape that a header names, so the header is compared with the size of the member.
     """
     where = f"{file}: {info.filename.removesuffix('.npy')}"
     if info.file_size > largest(info.compress_size):

@@ -50,7 +50,7 @@ def _plan(request: Request, settings: Settings) -> Iterator[Job]:
 
 
 def _rows(job: SearchJob, run: Run, request: Request) -> Iterator[Row]:
-    """The errors of the cell that α stands for, at equal shares of the search."""
+    """The errors of the cell that α selects, at equal shares of the search."""
     known = table(SPACE, request.tables)
     with_cell = [one for one in run.rounds if one.get("architecture")]
     last = run.rounds[-1]["number"]

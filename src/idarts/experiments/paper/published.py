@@ -18,7 +18,7 @@ TABLE_1: dict[str, Six] = {
 }
 TABLE_1_NOTES = (
     "Published values: Table 1 of the paper. Its optimum of CIFAR-100 valid, 74.49, is a misprint: the benchmark's is "
-    "73.49; for ImageNet16-120 valid it prints 46.77, the table at hand says 46.73.",
+    "73.49; for ImageNet16-120 valid it prints 46.77, and the benchmark's table has 46.73.",
     "The paper's best single run of iDARTS: 93.76 / 71.11 / 41.44 on the three tests, six 3×3 convolutions.",
 )
 

@@ -56,7 +56,7 @@ SEARCHES: dict[str, str | None] = {
 }
 CONTROLS = ("random-search", "random-trials")  # and regularised-evolution: it evaluates by real trainings, too
 METHODS = (*SEARCHES, *CONTROLS)
-FIRST = "idarts"  # its cost is everyone's
+FIRST = "idarts"  # the other methods have its cost
 DATASETS = ("cifar10", "cifar100", "imagenet16")
 VALUES = tuple(f"{name}_{split}" for name in DATASETS for split in ("valid", "test"))
 
@@ -93,7 +93,7 @@ def _rows(job: SearchJob, run: Run, request: Request) -> list[Row]:
 
 
 def _table(space: str, request: Request) -> Table | None:
-    """The table of a space; None if it is not at hand, as it may be with the preset smoke."""
+    """The table of a space; None if it is not there, which the preset smoke allows."""
     try:
         return row_table(space, request.tables)
     except NoTableError:
@@ -101,7 +101,7 @@ def _table(space: str, request: Request) -> Table | None:
 
 
 def _value(known: Table | None, cell: Any) -> Row:
-    """What a table says of a cell; nothing for a cell that it cannot describe."""
+    """The accuracies of a cell in a table; nothing for a cell that it cannot describe."""
     try:
         answer = {} if known is None else known.query(cell)
     except (InputError, NoTableError):
@@ -129,14 +129,15 @@ def _section(space: str, rows: list[Row], request: Request) -> Section:
             lines += [_measured(method, own, values), *_published(space, method, values, request)]
     text = [
         "Accuracy in percent, mean ± standard deviation over seeds. Every search has the gradient evaluations of "
-        "iDARTS with the same seed: those of its rounds, with a selection of its own on top, or those of its rounds "
-        "and its selection, for a search that ends without one. The controls random-search, regularised-evolution and "
-        "random-trials (trials alone) only train real networks for a short time.",
-        "A short schedule is not a method's own: gdas, enas and others need many more steps than this budget has.",
+        "iDARTS with the same seed. For a method with a selection these are the evaluations of iDARTS's rounds, and "
+        "the cost of the method's selection is added; for a method without one they are those of iDARTS's rounds and "
+        "selection. The controls random-search, regularised-evolution and random-trials (trials alone) only train real "
+        "networks for a short time.",
+        "This schedule is shorter than the methods were made for: gdas, enas and others need many more steps.",
     ]
     notes = [
-        "Published error: on CIFAR-10's test images after 600 epochs; beside it what NAS-Bench-301 says of that cell. "
-        "Published multiply-adds are those at ImageNet's size, measured ones those at CIFAR's.",
+        "Published error: on CIFAR-10's test images after 600 epochs; the accuracies in its row are NAS-Bench-301's "
+        "for that cell. Published multiply-adds are those at ImageNet's size, measured ones those at CIFAR's.",
         f"{MISSING}: NAS-Bench-301 does not describe the cell, or has no surrogate (idarts table fit nas-bench-301).",
     ]
     header = ("", "seeds", *values, "parameters, M", "multiply-adds, M", "gradient evaluations", "minutes", "published")

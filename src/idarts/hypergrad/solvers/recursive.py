@@ -96,12 +96,12 @@ class Recursive(Warm):
         return new + (1 - self.eta) * (kept - last)
 
 
-def _averaged(problem: Problem, found: Directions) -> tuple[Tensor, Tensors, Tensors]:
+def _averaged(problem: Problem, directions: Directions) -> tuple[Tensor, Tensors, Tensors]:
     """D_v and the two parts of D_α, the same in all processes."""
-    layout = Layout.of(found.direct)
-    parts = [layout.flatten(found.direct), -layout.flatten(found.mixed)]
+    layout = Layout.of(directions.direct)
+    parts = [layout.flatten(directions.direct), -layout.flatten(directions.mixed)]
     direct, implicit = (layout.unflatten(problem.averaging.mean(part)) for part in parts)
-    return problem.averaging.number(found.residual), direct, implicit
+    return problem.averaging.number(directions.residual), direct, implicit
 
 
 def _leaves(like: Tensors, values: Tensors) -> Tensors:

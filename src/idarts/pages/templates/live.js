@@ -1,6 +1,6 @@
 // A page that follows runs: it asks its server for what is new, and changes only that.
 const RETRY = 3000; // milliseconds, when the server does not answer
-const LOST = "no answer from idarts watch: it has ended, or was started again. The page shows what was read last.";
+const LOST = "No answer from idarts watch: it has ended, or was started again. The page shows the last state it received.";
 const page = document.body.dataset, held = new Map(); // texts that a reader is using; they change later
 let timer = 0, asking = false;
 

@@ -123,7 +123,7 @@ class Site:
         self._looked = time.monotonic()
 
     def _find_runs(self) -> None:
-        for folder, name in _found(self.folders):
+        for folder, name in _run_folders(self.folders):
             if folder not in self._keys and len(self._runs) < MOST:
                 self._keys[folder] = key = str(len(self._runs) + 1)
                 self._runs[key] = Watched(name, Follower(folder))
@@ -215,7 +215,7 @@ def _digest(data: Any) -> str:
     return hashlib.sha256(json.dumps(data).encode()).hexdigest()[:16]
 
 
-def _found(folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+def _run_folders(folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
     """The run folders in named folders, with a name for each; links below a named folder are not followed."""
     for folder in folders:
         if (folder / CONFIG).exists():

@@ -24,7 +24,7 @@ class TrialEvaluator(Evaluator):
         task, settings = search.task, search.settings
         if task.network is None:
             raise InputError(
-                "evaluator.kind trials trains networks, but none can be built of this model; "
+                "evaluator.kind trials trains networks, but none can be built from this model; "
                 "use --evaluator.kind shared-weights"
             )
         self.steps = settings.evaluator.steps

@@ -42,7 +42,7 @@ class ImportanceWeighted:
 
 
 def importance(losses: Tensor, images: int) -> Tensor:
-    """softmax(−N·loss): what each path is worth, whatever constant all losses share.
+    """softmax(−N·loss): the weight of each path; a constant that all losses share has no effect.
 
     >>> importance(torch.tensor([1.0, 1.0]), images=64)
     tensor([0.5000, 0.5000])

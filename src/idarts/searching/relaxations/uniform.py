@@ -13,7 +13,7 @@ from idarts.searching.registries import RELAXATIONS
 @RELAXATIONS.register("uniform")
 @dataclass(frozen=True)
 class Uniform:
-    """One option of each decision at random, whatever α is.
+    """One option of each decision at random, independent of α.
 
     >>> Uniform()(torch.zeros(2, 3)).weights.sum(dim=1)
     tensor([1., 1.])

@@ -1,4 +1,4 @@
-"""The architecture that α stands for, as in DARTS and iDARTS; within the cost target, where there is one."""
+"""The architecture that α selects, as in DARTS and iDARTS; within the cost target, where there is one."""
 
 from typing import TYPE_CHECKING
 

@@ -97,7 +97,7 @@ def shortened(count: int, steps: int, most: float) -> tuple[int, int]:
 
 
 def neighbours(search: "Search") -> list[Architecture]:
-    """What α stands for, then what it would if one decision fell otherwise, the nearest by α first."""
+    """The architecture that α selects, then those with one decision changed, the nearest by α first."""
     alphas = {name: alpha.detach().clone() for name, alpha in search.net.alpha.items()}
     candidates: list[tuple[float, Architecture]] = [(-1.0, search.pick(alphas))]
     for name, alpha in alphas.items():

@@ -153,7 +153,7 @@ class Controller(nn.Module):
 
     @torch.no_grad()
     def write_alpha(self, net: Supernet) -> None:
-        """Let α stand for the greedy path."""
+        """Write the greedy path to α."""
         for name, logits in self.sample(greedy=True)[3].items():
             net.alpha[name].copy_(logits)
 

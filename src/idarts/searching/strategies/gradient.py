@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Relaxing(Strategy):
-    """What strategies with a relaxation of α share: how weights are mixed, and what α stands for."""
+    """What strategies with a relaxation of α share: how weights are mixed, and what α selects."""
 
     def __init__(self, search: "Search") -> None:
         super().__init__(search)

@@ -67,7 +67,7 @@ class Pnas(Proposing):
         return [grown[place] for place in scores.argsort(descending=True, stable=True)[:most].tolist()]
 
     def _unknown(self) -> list[Cell]:
-        """The cells of this level to be evaluated: one that stands for an architecture known before has its reward."""
+        """The cells of this level to be evaluated: a cell whose architecture was evaluated before has its reward."""
         before = {member.architecture: member.reward for member in self.history}
         for cell in self.level:
             architecture = self.growth.same(cell)

@@ -1,6 +1,6 @@
 """Trials alone: random architectures, halved by real trainings as the selection `trials` halves the neighbours of α.
 
-The control for a search that ends in trials: as many random architectures as the same cost buys, with the same trials
+The control for a search that ends in trials: as many random architectures as the same cost allows, with the same trials
 and no search before them. `evaluator.steps`, `rate` and `batches` are those of the first trials, and mean what they
 mean for the selection.
 """
@@ -41,7 +41,7 @@ class RandomTrials(Drawing):
         super().__init__(search)
         task, settings = search.task, search.settings.evaluator
         if task.network is None:
-            raise InputError("random-trials trains networks, but none can be built of this model; use another method")
+            raise InputError("random-trials trains networks, but none can be built from this model; use another method")
         valid = [next(task.valid) for _ in range(settings.batches)]
         self.trial = replace(Trial.of(search, valid), rate=settings.rate)
         self.steps = settings.steps

@@ -100,7 +100,7 @@ class ChoiceSupernet(Supernet):
         return derive(self, architecture)
 
     def branches(self) -> dict[str, list[str]]:
-        """The branches that the columns of each α stand for."""
+        """The branches of the columns of each α."""
         return {name: list(same[0].branches) for name, same in _choices(self.module).items()}
 
     def path(self, architecture: Architecture) -> dict[str, Mixture]:

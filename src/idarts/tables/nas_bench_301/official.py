@@ -67,8 +67,8 @@ def _read(file: Path) -> tuple[tuple[int, int], tuple[float, float]] | None:
 
 
 def _cell(config: dict[str, Any], cell: str) -> int:
-    found = (_EDGE.fullmatch(name) for name in config)
-    edges = sorted(int(match[2]) for match in found if match and match[1] == cell)
+    matches = (_EDGE.fullmatch(name) for name in config)
+    edges = sorted(int(match[2]) for match in matches if match and match[1] == cell)
     pairs = [(*darts.EDGES[edge], config[f"NetworkSelectorDatasetInfo:darts:edge_{cell}_{edge}"]) for edge in edges]
     if [target for _, target, _ in pairs] != [darts.INPUTS + place // 2 for place in range(EDGES)]:
         raise ValueError(f"the {cell} cell has the edges {edges}, expected two into each node")
