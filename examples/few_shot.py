@@ -46,7 +46,7 @@ def logits(w: Tensors, a: Tensors, x: Tensor) -> Tensor:
 
 
 def loss(w: Tensors, a: Tensors, data: Task, part: str) -> Tensor:
-    """The sum over the tasks, so that each head has its own problem, whatever the number of tasks."""
+    """The sum over the tasks, so that each head has its own problem, for any number of tasks."""
     return cross_entropy(logits(w, a, data[part]).flatten(0, 1), data[f"{part} classes"].flatten(), reduction="sum")
 
 

@@ -39,7 +39,7 @@ out = Path(tempfile.mkdtemp())
 page = run_experiment(sweep.experiment, Request(out))
 
 # %%
-# Runs with the same settings are a group. With a benchmark table at hand
+# Runs with the same settings are a group. If there is a benchmark table
 # (``IDARTS_TABLES``), the measure is the true accuracy of the selected cell; here it is
 # the supernet's validation accuracy. It says nothing about the cells: for the same
 # cost, first order takes more weight steps.

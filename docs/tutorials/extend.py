@@ -53,7 +53,7 @@ result = idarts.search(CHAIN, digits.train, out=runs / "chain", **small)
 print(result.architecture.choices)
 
 # %%
-# Its network can be counted, trained and exported as any other.
+# Its network can be counted, trained and exported like any other.
 from idarts.spaces import count
 
 print(f"{count(result.architecture, image=8, in_channels=1).params:,} parameters")

@@ -2,8 +2,8 @@
 Your own module with Choice
 ===========================
 
-Any ``nn.Module`` becomes a search space: put a ``Choice`` where you cannot decide. The
-task can be anything that has a loss; here it is a regression.
+Any ``nn.Module`` becomes a search space: put a ``Choice`` where there are alternatives.
+The task can be anything that has a loss; here it is a regression.
 """
 
 # %%
