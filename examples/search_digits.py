@@ -2,8 +2,8 @@
 
     python examples/search_digits.py [FOLDER]
 
-The cell is searched in the NAS-Bench-201 space. Its network is then trained from scratch and compared with that of a fixed
-residual cell, whose width is chosen so that it has as many parameters.
+The cell is searched in the NAS-Bench-201 space. Its network is then trained from scratch, and compared with that of a
+fixed residual cell, whose width is chosen so that it has as many parameters.
 """
 
 import shutil

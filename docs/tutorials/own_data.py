@@ -3,8 +3,8 @@ Your own images, one call
 =========================
 
 You have images in folders, one folder for each class. ``idarts.fit`` searches for an
-architecture, trains its network, compares it with a fixed network and random networks of
-the same size, and exports the winner. It ends within the minutes that you give.
+architecture, trains its network, compares it with a fixed network and random networks
+of the same size, and exports the winner. It ends within the minutes that you give.
 
 On the command line this is ``idarts fit photos --minutes 20 --out runs/mine``.
 """

@@ -111,7 +111,7 @@ def test_the_papers_protocols():
     [
         ({"epochs": 0}, "epochs is 0"),
         ({"batch": 2.5}, "batch is 2.5"),
-        ({"batch": 10, "accumulate": 4}, "does not make 4 equal parts"),
+        ({"batch": 10, "accumulate": 4}, "cannot be divided into 4 equal parts"),
         ({"drop_path": 1.0}, "drop_path is 1.0"),
         ({"smoothing": -0.1}, "smoothing is -0.1"),
         ({"precision": "float8"}, "expected one of float32, bfloat16, float16"),

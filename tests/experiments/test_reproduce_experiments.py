@@ -120,7 +120,7 @@ def test_equal_cost_ends_the_others_where_idarts_ended(tables, tmp_path):
     assert 0 <= spent["darts-first-order"] - spent["idarts"] < 2.01  # a round is not cut short
     config = json.loads((tmp_path / "out" / "runs" / "darts-first-order-1" / "config.json").read_text())
     assert config["gradient_evaluations"] == pytest.approx(spent["idarts"], abs=0.06)
-    assert "the cost of a selection comes on top" in (tmp_path / "out" / "results.md").read_text()
+    assert "the cost of a selection is added" in (tmp_path / "out" / "results.md").read_text()
 
 
 def test_at_equal_cost_a_selection_buys_the_other_method_no_rounds(tmp_path):

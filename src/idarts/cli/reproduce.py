@@ -26,8 +26,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--seeds", default="3", help=seeds)
     parser.add_argument("--out", help="folder of the results (default: reproduce/EXPERIMENT-PRESET)")
     parser.add_argument("--tables", help="folder of the benchmark tables (default: IDARTS_TABLES, the cache)")
-    parser.add_argument("--methods", help="rows of table-1, separated by commas (default: all)")
-    equal = "table-1: end the rounds of every search after as many gradient evaluations as those of iDARTS take"
+    parser.add_argument("--methods", help="rows of table-1 or table-2, separated by commas (default: all)")
+    equal = "table-1: end the rounds of every search after as many gradient evaluations as the rounds of iDARTS take"
     add_option(parser, "--equal-cost", action="store_true", help=equal)
     add_job_options(parser, "here, or local if --jobs is more than 1", "1")
 

@@ -64,7 +64,7 @@ def fit(
     on_plan: Callable[[Look, Plan], None] | None = None,
     on_status: OnStatus | None = None,
 ) -> FitResult:
-    """From images to a network: search a cell, train it, compare it with a fixed and random cells, export the winner.
+    """From images to a network: search for a cell, train it, compare it with fixed and random cells, export the best.
 
     Args:
         data: a folder of images, or any other source for `idarts.data.load`.

@@ -58,8 +58,8 @@ ALPHA = (
     Measure(
         "Entropy of α",
         {"entropy": "entropy"},
-        "1: all options weigh the same. 0: every decision is made. "
-        "A search that ends near 1 has hardly decided, and its cell may be chance.",
+        "1: all options have the same weight. 0: every decision is made. "
+        "A search that ends near 1 has hardly decided, and its cell may be a random one.",
     ),
     Measure(
         "Margin of α",
@@ -71,14 +71,14 @@ HYPERGRADIENT = (
     Measure(
         "Hypergradient norm",
         {"norm": "norm"},
-        "How strongly the validation loss pulls at α. Steady or slowly falling is good; "
+        "The size of the gradient that moves α. Steady or slowly falling is good; "
         "spikes come from single batches, steady growth from a series that diverges.",
     ),
     Measure(
         "Implicit share",
         {"share": "implicit_share"},
-        "How much of the hypergradient comes through the weights. Near 0, first order would do; "
-        "the larger it is, the more the implicit term matters.",
+        "How much of the hypergradient comes through the weights. Near 0, first order would be enough; "
+        "the larger it is, the more the implicit part matters.",
         percent=True,
     ),
     Measure(
@@ -99,14 +99,14 @@ TRAINING = (
     Measure(
         "Loss",
         {"training": "train_loss", "held out": "valid_loss"},
-        "The training loss contains what the settings add: smoothed labels, the auxiliary head, dropped paths. "
+        "The training loss includes what the settings add: smoothed labels, the auxiliary head, dropped paths. "
         "Both should fall; if the held-out loss rises for long, the network overfits.",
         sparse=("valid_loss",),
     ),
     Measure(
         "Accuracy",
         {"training": "train_accuracy", "held out": "valid_accuracy"},
-        "Held-out images are not augmented, so their accuracy may be ahead of that of the training images. "
+        "Held-out images are not augmented, so their accuracy may be higher than that of the training images. "
         "The gap at the end shows how far the network overfits.",
         percent=True,
         on_data=True,

@@ -58,7 +58,7 @@ class Alpha:
     decay: NonNegative = 1e-3
     """weight decay"""
     options: Options = field(default_factory=dict)
-    """options of the rule, for one that takes others than these"""
+    """further options of the rule, if it has others than these"""
     rest: Share = 0.0
     """share of each stage, at its start, in which only the weights are trained and α is not"""
     penalty: Annotated[str, PartOf(lambda: PENALTIES)] = "none"
@@ -183,7 +183,7 @@ class Selection:
     """how a trial is judged on the validation batches: by the `best` loss of its own curve, because on few images the
     loss rises again, or by the `loss` at its end"""
     options: Options = field(default_factory=dict)
-    """options of the rule, for one that takes others than these"""
+    """further options of the rule, if it has others than these"""
 
 
 @validated

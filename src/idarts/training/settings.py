@@ -117,4 +117,6 @@ class TrainConfig:
         if self.weights.schedule == "linear-slow-end" and self.epochs <= SLOW_EPOCHS:
             raise InputError(f"epochs is {self.epochs}, but linear-slow-end needs more than {SLOW_EPOCHS}; use linear")
         if self.batch % self.accumulate:
-            raise InputError(f"a batch of {self.batch} does not make {self.accumulate} equal parts; change accumulate")
+            raise InputError(
+                f"a batch of {self.batch} cannot be divided into {self.accumulate} equal parts; change accumulate"
+            )

@@ -25,7 +25,7 @@ _ERRORS = ("valid_error", "test_error")
 _COLUMNS = ("setting", "T", "K", "seed", "share", "round", "gradient_evaluations", *_ERRORS, "hash")
 _NOTE = (
     "Errors after 108 epochs by NAS-Bench-101; where the table has no validation values, there is no curve of them. "
-    "Settings see the training images equally often, so equal shares of the search are equal epochs."
+    "All settings see the training images equally often, so equal shares of the search are equal epochs."
 )
 _READING = "The mean over seeds with a band of one standard deviation; lower is better."
 

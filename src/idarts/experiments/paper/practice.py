@@ -97,10 +97,10 @@ def _show(rows: list[Row], request: Request) -> list[Section]:
         f"{MINUTES[request.preset]:g} minutes for each fit: search, selection, and the trainings of the found network, "
         "of a fixed network of the same size and of random cells. Accuracy on the test images, mean ± standard "
         "deviation over seeds; differences are paired over seeds.",
-        f"The found network is level or ahead in the mean on {level} of {len(lines)} sets, and ahead with every seed "
-        f"on {better}.",
+        f"The mean of the found network is at least as high on {level} of {len(lines)} sets, and higher with every "
+        f"seed on {better}.",
     ]
-    notes = ["p is that of an exact permutation test of the paired differences; with three seeds it is 0.25 at least."]
+    notes = ["p comes from an exact permutation test of the paired differences; with three seeds it is at least 0.25."]
     return [Section("Found against fixed and random", text, header, lines, notes=notes)]
 
 

@@ -89,7 +89,7 @@ def _show(rows: list[Row], request: Request) -> list[Section]:
     lines = [line for method in METHODS for line in _lines(method, [row for row in rows if row["method"] == method])]
     budget = (
         "The rounds of a search end after as many gradient evaluations as those of iDARTS with the same seed; "
-        "the cost of a selection comes on top, and is in the column."
+        "the cost of a selection is added, and the column includes it."
         if request.equal_cost
         else "All searches see the training images equally often (equal epochs); --equal-cost counts gradients."
     )
