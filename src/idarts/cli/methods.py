@@ -28,9 +28,9 @@ def run(args: Namespace) -> None:
         say(row["name"])
         say(fill(row["summary"], 100, initial_indent="  ", subsequent_indent="  "))
         say(f"  {axes}")
-        cost = f"{row['cost']:.3g} gradient evaluations a round" if row["cost"] else "cost by its evaluations"
-        say(f"  {cost}{'; needs ' + ', '.join(row['needs']) if row['needs'] else ''}")
-    say("\nUse one with `idarts search --method NAME`; --json also has papers and settings.")
+        cost = f"{row['cost']:.3g} gradient evaluations a round" if row["cost"] else "cost depends on the settings"
+        say(f"  {cost}{'; needs a space with: ' + ', '.join(row['needs']) if row['needs'] else ''}")
+    say("\nUse a method with `idarts search --method NAME`; --json also prints papers and settings.")
 
 
 _SHOWN = ("strategy", "evaluator", "relaxation", "hypergradient", "rule", "objective", "penalty", "stages", "selection")

@@ -23,7 +23,7 @@ class Bilevel:
 
     The losses are functions of (w, a), the tensors of the two optimisers in their order; or iterators that give a new
     one for each use, such as `(lift(net, loss, batch, w, a) for batch in loader)`. `method` may also be a function
-    without arguments that returns a method, such as one with `from_optimizer` at the present state of Adam.
+    without arguments that returns a method, such as one with `from_optimizer` at the current state of Adam.
     With `one_loop`, w steps along the estimate's own inner gradient instead: w, v and a move at once, as in SOBA, and a
     round costs no gradient beyond those of the estimate. `state_dict` holds all that a round changes; iterators are
     yours.

@@ -21,8 +21,8 @@ def from_optimizer(optimizer: Optimizer, w: Iterable[Tensor]) -> dict[str, Any]:
     """The step of the inner optimiser for each tensor of `w`, as options of `OneStep`, `Neumann` or an unrolled method.
 
     SGD without momentum is its learning rates and weight decays. SGD with momentum, Adam, AdamW and RMSprop are a rule
-    that has their present state: `ReverseMode` and `TruncatedReverse` differentiate their very steps, and `Neumann` and
-    `OneStep` take their present preconditioner as a diagonal γ, and AdamW's weight decay as it is in that metric.
+    that has their current state: `ReverseMode` and `TruncatedReverse` differentiate their very steps, and `Neumann` and
+    `OneStep` take their current preconditioner as a diagonal γ, and AdamW's weight decay as it is in that metric.
 
     >>> import torch
     >>> net = torch.nn.Linear(3, 1)

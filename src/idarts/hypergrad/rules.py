@@ -60,7 +60,7 @@ def rate(step: PerParameter | Rule, layout: Layout) -> Tensor:
 class OptimizerRule(Rule):
     """The step of one of torch's optimisers: the options and the state of each tensor of w, at one time.
 
-    In a series, the preconditioner of Adam and RMSprop is that of the present state, a diagonal, and momentum does not
+    In a series, the preconditioner of Adam and RMSprop is that of the current state, a diagonal, and momentum does not
     count: neither changes the point where the steps end.
     """
 

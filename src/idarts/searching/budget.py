@@ -107,7 +107,7 @@ class Budgeted:
     spent: Spent
     clock: Clock
     stages: list[Stage]
-    stage: int  # the present one
+    stage: int  # the current one
     selector: Any
     _pace: Pace
 
@@ -167,7 +167,7 @@ class Budgeted:
         return learning_rate(weights.rate, weights.last_rate, self.stage_part(), 1.0)
 
     def stage_part(self) -> float:
-        """The share of the present stage's budget that is spent."""
+        """The share of the current stage's budget that is spent."""
         end = ends(self.stages)[self.stage]
         start = end - self.stages[self.stage].share if len(self.stages) > 1 else 0.0
         return min((self.used() - start) / (end - start), 1.0)

@@ -90,7 +90,7 @@ class Hypergradient:
     """further options of the method, such as {"iterations": 5} for conjugate-gradient"""
 
     def build(self, rate: float) -> Method:
-        """The estimator of the bilevel core, at the present learning rate of w."""
+        """The estimator of the bilevel core, at the current learning rate of w."""
         return hypergradients.build(self, rate)
 
 

@@ -36,7 +36,7 @@ PATIENCE = 5  # rounds in a row without finite numbers before the search gives u
 class Search(Budgeted):
     """A search in progress. `rounds()` continues from wherever it stands; its state can be saved between rounds."""
 
-    net: Supernet  # of the present stage; a strategy without shared weights has none
+    net: Supernet  # of the current stage; a strategy without shared weights has none
 
     def __init__(self, task: Task, strategy: Callable[..., Strategy]) -> None:
         self.task, self.settings = task, task.settings
@@ -182,7 +182,7 @@ class Search(Budgeted):
         return {name: [[c != barred for c in range(a.shape[1])] for _ in a] for name, a in self.net.alpha.items()}
 
     def relaxed(self, relaxation: Any, name: str) -> Relaxation:
-        """A relaxation at the present share of the budget, among the living options of one α."""
+        """A relaxation at the current share of the budget, among the living options of one α."""
         current: Relaxation = relaxation.at(self.used()) if hasattr(relaxation, "at") else relaxation
         alive = self.mask[name]
         among = current if all(map(all, alive)) else Restricted(current, alive, self.net.none)

@@ -112,9 +112,9 @@ class Config:
     precision: Precision = "float32"
     """precision of the weight steps; hypergradients always use full precision"""
     distributed: Joint = "synchronised"
-    """gradient of α on several ranks: of the joined batch, or the mean of each rank's own"""
+    """gradient of α on several ranks: `synchronised`, that of the joint batch; `local`, the mean over the ranks"""
     batch_norm: Joint = "local"
-    """batch statistics on several ranks: of each rank's share, or of all together"""
+    """batch statistics on several ranks: `local`, those of each rank's share; `synchronised`, those of all shares"""
 
     def __post_init__(self) -> None:
         if self.strategy == "gradient":
@@ -153,7 +153,7 @@ class RunConfig(Config):
     space: Annotated[str, PartOf(lambda: SPACES)] = "nas-bench-201"
     """search space"""
     method: str = "idarts"
-    """named settings, which other options change: see `idarts methods`"""
+    """named settings, which other options override; see `idarts methods`"""
     data: str = "digits"
     """data to search on"""
     data_root: str | None = None

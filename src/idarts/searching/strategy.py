@@ -1,4 +1,4 @@
-"""What a strategy is: it says what the weights train on, steps the architecture, and names the present one."""
+"""What a strategy is: it says what the weights train on, steps the architecture, and names the current one."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field

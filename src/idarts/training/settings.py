@@ -93,7 +93,7 @@ class TrainConfig:
     compile: bool = False
     """whether to compile the network with torch.compile"""
     batch_norm: Joint = "local"
-    """statistics on several ranks: of each rank's share, or of all shares together"""
+    """batch statistics on several ranks: `local`, those of each rank's share; `synchronised`, those of all shares"""
     multiply_adds: Positive | None = None
     """millions of multiply-adds above which a warning is shown"""
     evaluate_epochs: Count = 1

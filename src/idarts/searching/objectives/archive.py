@@ -1,13 +1,13 @@
-"""NSAS' objective: the present path and an archive of earlier, diverse ones (Zhang et al., CVPR 2020).
+"""NSAS' objective: the current path and an archive of earlier, diverse ones (Zhang et al., CVPR 2020).
 
-L = (1 − ε)·L(w, present) + ε·mean over the archive of L(w, member): training one path must not make w forget others.
+L = (1 − ε)·L(w, current) + ε·mean over the archive of L(w, member): training one path must not make w forget others.
 The archive's part is back-propagated, as the paper has it. The published scripts for the DARTS space compute it on
 copies of the network and turn it into a number first: it has no gradient there, and only halves the step. A path takes
 one operation on every edge of the supernet here, as in `random-nas`; theirs has two edges into each node.
 
 The archive is kept diverse. Novelty of a path = its mean distance to the nearest members, distance = the share of
 decisions that differ. While the archive is being filled, each member is the most novel of some draws. Then, each step,
-the member that is most like the present path makes room for the recent path that is most novel to the others, if that
+the member that is most like the current path makes room for the recent path that is most novel to the others, if that
 is more novel than the member: the mean distance in the archive never falls.
 """
 
@@ -47,22 +47,22 @@ class Archive:
     def __call__(
         self, draw: Callable[[], Mapping[str, Mixture]], evaluate: Callable[[Mapping[str, Mixture]], Tensor]
     ) -> Tensor:
-        present = draw()
+        current = draw()
         if not self.share:
-            return evaluate(present)
-        self._update(_path(present), lambda: _path(draw()))
-        loss = evaluate(present)
-        archived = [evaluate(_mixtures(member, present)) for member in self.members]
+            return evaluate(current)
+        self._update(_path(current), lambda: _path(draw()))
+        loss = evaluate(current)
+        archived = [evaluate(_mixtures(member, current)) for member in self.members]
         return (1 - self.share) * loss + self.share * torch.stack(archived).mean()
 
-    def _update(self, present: Path, draw: Callable[[], Path]) -> None:
-        self.recent = [*self.recent, present][-self.kept :]
+    def _update(self, current: Path, draw: Callable[[], Path]) -> None:
+        self.recent = [*self.recent, current][-self.kept :]
         if len(self.members) < self.size:
             while len(self.members) < self.size:
                 drawn = [draw() for _ in range(DRAWS)]
                 self.members.append(max(drawn, key=lambda path: novelty(path, self.members)))
             return
-        nearest = min(range(len(self.members)), key=lambda place: distance(self.members[place], present))
+        nearest = min(range(len(self.members)), key=lambda place: distance(self.members[place], current))
         others = [member for place, member in enumerate(self.members) if place != nearest]
         best = max(self.recent, key=lambda path: novelty(path, others))
         if novelty(best, others) > novelty(self.members[nearest], others):

@@ -11,5 +11,5 @@ if TYPE_CHECKING:
 
 @SELECTIONS.register("argmax")
 def argmax(search: "Search") -> Selected:
-    """The largest of α, by the space's rule; for a strategy without α, its present architecture."""
+    """The largest of α, by the space's rule; for a strategy without α, its current architecture."""
     return Selected(search.pick() if search.cost else search.current())

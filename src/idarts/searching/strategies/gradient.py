@@ -37,7 +37,7 @@ class Relaxing(Strategy):
         return self.mix(self.weights_relaxation)
 
     def mix(self, relaxation: Any) -> dict[str, Mixture]:
-        """What the supernet mixes under a relaxation, at the present share of the budget."""
+        """What the supernet mixes under a relaxation, at the current share of the budget."""
         search, net = self.search, self.search.net
         return {name: net.weighed(name, search.relaxed(relaxation, name)(alpha)) for name, alpha in net.alpha.items()}
 

@@ -24,7 +24,7 @@ Cell = tuple[Block, ...]  # the first nodes of a cell
 
 @STRATEGIES.register("pnas")
 class Pnas(Proposing):
-    """A round evaluates one cell of the present level; the search ends with the last level."""
+    """A round evaluates one cell of the current level; the search ends with the last level."""
 
     needs: ClassVar[tuple[str, ...]] = ("sample", "growth")
 

@@ -45,7 +45,7 @@ class RandomTrials(Drawing):
         valid = [next(task.valid) for _ in range(settings.batches)]
         self.trial = replace(Trial.of(search, valid), rate=settings.rate)
         self.steps = settings.steps
-        self.candidates = [self.draw() for _ in range(self._affordable())]  # of the present rung
+        self.candidates = [self.draw() for _ in range(self._affordable())]  # of the current rung
         self.tried: list[Tried] = []  # in it, so far
 
     @classmethod
