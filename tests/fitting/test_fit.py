@@ -60,7 +60,7 @@ def test_the_result_has_the_promised_form(fitted):
         assert 0 <= low <= result["accuracy"][name] <= high <= 1
     assert result["winner"] in ("found", "fixed", "undecided")
     assert result["exported"] == ("fixed" if result["winner"] == "fixed" else "found")
-    assert parse(result["architecture"]).space == "nas-bench-201"
+    assert parse(result["architecture"]).space == "residual-blocks"
 
 
 def test_found_and_fixed_are_equally_large_and_all_are_equally_long_trained(fitted):

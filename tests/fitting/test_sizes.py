@@ -7,7 +7,9 @@ import pytest
 from idarts.fitting.sizes import TOLERANCE, equal_sizes, parameters, random_cells, resized
 from idarts.spaces import Skeleton, network, space
 
-SPACES = [name for name in ("nas-bench-201", "mobile") if name in __import__("idarts.arch").arch.SPACES]
+SPACES = [
+    name for name in ("nas-bench-201", "mobile", "residual-blocks") if name in __import__("idarts.arch").arch.SPACES
+]
 
 
 @pytest.mark.parametrize("skeleton", [Skeleton(1, 8, 2, 8), Skeleton(1, 16, 10, 16), Skeleton(2, 24, 100, 32)])

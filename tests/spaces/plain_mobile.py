@@ -4,7 +4,8 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from idarts.spaces.mobile.chain import FIRST, FURTHER, SHAPES, SKIP
+from idarts.spaces.chains import SKIP
+from idarts.spaces.mobile.chain import CHAIN, SHAPES
 from idarts.spaces.mobile.network import InvertedResidual
 
 
@@ -25,7 +26,7 @@ class PlainMobile(nn.Module):
             weights = {group: alpha.softmax(1) for group, alpha in self.alpha.items()}
         x, rows = self.net.stem(images), {"first": iter(weights["first"]), "further": iter(weights.get("further", ()))}
         for number, block in enumerate(self.net.blocks):
-            options = FURTHER if block.place.further else FIRST
+            options = CHAIN.further if block.place.further else CHAIN.first
             row = next(rows["further" if block.place.further else "first"])
             x = sum(
                 weight * (x if option == SKIP else self.option(number, option, x))

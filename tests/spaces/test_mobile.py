@@ -17,30 +17,29 @@ from idarts.arch.forms import described_forms
 from idarts.searching.cost import CostTarget
 from idarts.searching.settings import Cost, Selection
 from idarts.spaces import Skeleton, count, measure_latency, network
-from idarts.spaces.mobile import from_blocks, to_blocks
-from idarts.spaces.mobile.chain import FIRST, FURTHER, SHAPES
+from idarts.spaces.mobile.chain import CHAIN, SHAPES
 from idarts.spaces.mobile.network import places
 from idarts.spaces.prices import prices
 
 MOBILE = SPACES["mobile"]
 SMALL = Skeleton(depth=2, channels=8, classes=7, image=16)
-ALL_K3E6 = from_blocks([["k3e6"] * 4] * 5)
+ALL_K3E6 = CHAIN.from_blocks([["k3e6"] * 4] * 5)
 
 
 @st.composite
 def chains(draw):
     depth = draw(st.integers(1, 11))
-    further = st.lists(st.sampled_from(FURTHER), min_size=depth - 1, max_size=depth - 1)
-    return [[draw(st.sampled_from(FIRST)), *draw(further)] for _ in range(5)]
+    further = st.lists(st.sampled_from(CHAIN.further), min_size=depth - 1, max_size=depth - 1)
+    return [[draw(st.sampled_from(CHAIN.first)), *draw(further)] for _ in range(5)]
 
 
 @given(chains())
 def test_texts_and_json_come_back(blocks):
-    architecture = from_blocks(blocks)
+    architecture = CHAIN.from_blocks(blocks)
     text = as_text(architecture)
     assert text == "mobile:" + "+".join("-".join(stage) for stage in blocks)
     assert parse(text) == parse(f" {text.upper()}\n") == from_json(to_json(architecture)) == architecture
-    assert to_blocks(architecture) == blocks
+    assert CHAIN.to_blocks(architecture) == blocks
 
 
 @pytest.mark.parametrize(
@@ -81,14 +80,14 @@ def test_samples_are_uniform_over_the_options_of_every_decision():
         for key, option in sample("mobile", random).choices.items():
             seen[key][option] += 1
     for key, counts in seen.items():
-        options = FIRST if key.endswith("block1") else FURTHER
+        options = CHAIN.first if key.endswith("block1") else CHAIN.further
         assert set(counts) == set(options)
         mean = draws / len(options)  # the statistic has len(options) - 1 degrees: 30 is beyond one in 20,000
         assert sum((number - mean) ** 2 / mean for number in counts.values()) < 30
 
 
 def test_a_mutation_changes_one_decision_and_reaches_all():
-    start, reached = from_blocks([["k3e3", "skip"]] * 5), set()
+    start, reached = CHAIN.from_blocks([["k3e3", "skip"]] * 5), set()
     for seed in range(1000):
         changed = mutate(start, Random(seed)).choices
         different = [(key, option) for key, option in changed.items() if option != start.choices[key]]
@@ -111,7 +110,7 @@ def parameters(architecture, skeleton, in_channels=3):
     """The closed formula: convolutions, and two for each channel of a BatchNorm."""
     c = skeleton.channels
     total, inputs = 9 * in_channels * c + 2 * c + 9 * c + 2 * c + c * c + 2 * c, c
-    for outputs, options in zip(widths(skeleton), to_blocks(architecture), strict=True):
+    for outputs, options in zip(widths(skeleton), CHAIN.to_blocks(architecture), strict=True):
         for option in options:
             if option != "skip":
                 kernel, expansion = SHAPES[option]
@@ -139,7 +138,7 @@ def test_the_skeletons_are_as_large_as_mobile_networks_are():
     """MobileNetV2 has 3.5 million parameters and 300 million multiply-adds; the largest chain here has some more."""
     counted = count(ALL_K3E6, "imagenet")
     assert (counted.params, counted.multiply_adds["conv+fc"]) == (3_238_056, 429_089_288)
-    assert count(from_blocks([["k3e3", "skip", "skip", "skip"]] * 5), "imagenet").multiply_adds["conv+fc"] < 70e6
+    assert count(CHAIN.from_blocks([["k3e3", "skip", "skip", "skip"]] * 5), "imagenet").multiply_adds["conv+fc"] < 70e6
 
 
 @pytest.mark.parametrize("channels", [1, 4, 8, 11, 16, 24, 32])
@@ -192,8 +191,8 @@ def test_prices_sum_to_what_is_counted(depth, kind):
     limit = CostTarget(net, prices(net, kind, "imagenet"), Cost(kind, target=1.0))
     assert all(price >= 0 for rows in limit.prices.options.values() for row in rows for price in row)
     for _ in range(5):
-        architecture = from_blocks(
-            [[random.choice(FURTHER if block else FIRST) for block in range(depth)] for _ in range(5)]
+        architecture = CHAIN.from_blocks(
+            [[random.choice(CHAIN.further if block else CHAIN.first) for block in range(depth)] for _ in range(5)]
         )
         counted = count(architecture, "imagenet")
         exact = counted.params if kind == "parameters" else counted.multiply_adds["conv+fc"]
@@ -223,7 +222,7 @@ def test_latency_is_measured_and_priced(tmp_path):
         assert {name: (len(rows), len(rows[0])) for name, rows in known.options.items()} == {
             name: tuple(alpha.shape) for name, alpha in net.alpha.items()
         }
-    architecture = from_blocks([["k3e3", "k5e6", "skip"]] * 5)
+    architecture = CHAIN.from_blocks([["k3e3", "k5e6", "skip"]] * 5)
     limit = CostTarget(net, known, Cost("latency", target=1.0))
     assert limit.cost(architecture) == known.whole(architecture) == 1 + 5 * 0.5 + 0 + 1 + 2 + 3 + 4
     path.write_text(json.dumps(table | {"first": table["first"][:4]}))

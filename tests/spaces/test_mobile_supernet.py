@@ -15,8 +15,7 @@ from idarts.hypergrad.products import ExactProducts
 from idarts.layers import Mixture
 from idarts.searching.relaxations.partial_channels import PartialChannels
 from idarts.spaces import Skeleton
-from idarts.spaces.mobile import from_blocks, to_blocks
-from idarts.spaces.mobile.chain import FIRST, FURTHER, SHAPES
+from idarts.spaces.mobile.chain import CHAIN, SHAPES
 from idarts.spaces.mobile.supernet import MobileSupernet
 
 SMALL = Skeleton(depth=2, channels=4, classes=5, image=9)
@@ -24,7 +23,9 @@ SMALL = Skeleton(depth=2, channels=4, classes=5, image=9)
 
 def chain(seed, depth=2):
     random = Random(seed)
-    return from_blocks([[random.choice(FURTHER if block else FIRST) for block in range(depth)] for _ in range(5)])
+    return CHAIN.from_blocks(
+        [[random.choice(CHAIN.further if block else CHAIN.first) for block in range(depth)] for _ in range(5)]
+    )
 
 
 class Pair:
@@ -118,7 +119,7 @@ def test_a_path_computes_its_own_channels_only(pair, seed):
     with Convolutions() as counted:
         pair.fused(pair.batch[0], mixtures=pair.fused.path(architecture))
     expected = 3 * 4 + 6 * 40  # stem and head
-    options = [option for stage in to_blocks(architecture) for option in stage]
+    options = [option for stage in CHAIN.to_blocks(architecture) for option in stage]
     for block, option in zip(pair.fused.blocks, options, strict=True):
         if option in SHAPES:
             expected += 2 * SHAPES[option][1] * block.place.inputs + block.place.outputs

@@ -4,7 +4,8 @@ In the supernet all options have the same number of channels; the networks of a 
 instead. There a cheap operation buys more channels, which α cannot see. So some candidates follow α under the pressure
 of a preference: the largest of log p(option) + λ·preference(option) in every decision, for rising λ. Two preferences
 are used: for few parameters, and for the fixed architecture, which people have used for years. The fixed architecture
-is a candidate, too: a search that has nothing better to offer should at least not lose.
+is a candidate, too: a search that has nothing better to offer should at least not lose. So are the architectures with
+one option throughout, which is how people build networks.
 """
 
 from itertools import pairwise
@@ -24,13 +25,28 @@ Preference = dict[str, Tensor]  # a number for each option, in the shape of α
 
 
 def candidates(search: "Search", fixed: Architecture) -> list[Architecture]:
-    """The architecture of α, the fixed one, some towards it, some along the price, then the neighbours of α."""
+    """α's architecture, the fixed one, those of one option, some along two preferences, then the neighbours of α's."""
     most = search.selection.samples
     near, cheap = neighbours(search), cheapness(search)
     block = {name: 2 * mixture.weights + cheap[name] for name, mixture in search.net.path(fixed).items()}
     towards, priced = along(search, block, start=0.0), along(search, cheap)
-    chosen = [near[0], fixed, *spaced(towards, most // 4), *spaced(priced, most // 4), *near[1:]]
+    chosen = [near[0], fixed, *uniform(search), *spaced(towards, most // 8), *spaced(priced, most // 4), *near[1:]]
     return list({str(one): one for one in chosen}.values())[:most]
+
+
+def uniform(search: "Search") -> list[Architecture]:
+    """The architectures that have one option in all decisions; where a decision lacks it, the largest of α is taken."""
+    alphas = search.living()
+    options = range(max(alpha.shape[1] for alpha in alphas.values()))
+    return [search.pick({name: _favoured(alpha, option) for name, alpha in alphas.items()}) for option in options]
+
+
+def _favoured(alpha: Tensor, option: int) -> Tensor:
+    """α with an option raised above all that still live: one that is left out has −∞, and keeps it."""
+    raised = alpha.clone()
+    if option < alpha.shape[1]:
+        raised[:, option] += alpha[alpha.isfinite()].abs().max() * 4 + 1
+    return raised
 
 
 def cheapness(search: "Search") -> Preference:

@@ -10,10 +10,9 @@ from idarts.errors import InputError
 from idarts.fitting.look import Look
 from idarts.fitting.sizes import multiply_adds, own_depth
 from idarts.fitting.speed import Speed
-from idarts.searching import RunConfig
 from idarts.spaces import space
 
-SPACE = RunConfig().space  # unless another one is given
+SPACE = "residual-blocks"  # unless another one is given: docs/fit.md says why
 LEAST_IMAGES = 2  # of every class in the training images: one for w, one for α
 
 # Shares of the time. Trainings get what the other parts leave.

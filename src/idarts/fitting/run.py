@@ -86,7 +86,7 @@ def fit(
 
     >>> fit("digits", space="darts")
     Traceback (most recent call last):
-    idarts.errors.InputError: the space darts has no 'fixed'; spaces with it: mobile, nas-bench-201
+    idarts.errors.InputError: the space darts has no 'fixed'; spaces with it: mobile, nas-bench-201, residual-blocks
     """
     started = time.monotonic()
     source = named(data)

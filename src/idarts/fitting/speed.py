@@ -4,18 +4,24 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from statistics import mean
 
 import torch
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from idarts.fitting.sizes import multiply_adds, own_depth
+from idarts.arch import Architecture, Skeleton
+from idarts.fitting.sizes import multiply_adds, own_depth, parameters, random_cells, resized
 from idarts.searching import Task, config
 from idarts.spaces import network, space
 from idarts.spaces.supernet import channels_last
 
 CHANNELS, SEARCH_CHANNELS = 16, 8  # of the networks that are measured
-LARGE, SMALL = (16, 16), (8, 4)  # side of the images and batch of two measurements
-Measurement = Callable[[str, int, int, int, int], tuple[float, float]]  # seconds and units
+# Side of the images and batch of the measurements: small ones, a larger step of training, a larger round of search.
+SMALL, LARGE, SEARCHED = (8, 4), (16, 64), (16, 16)
+Measurement = Callable[[int, int], tuple[float, float]]  # side and batch → seconds and units
+RANDOM = 2  # random networks that are measured beside the fixed one
 STEPS, SLOW = 3, 0.3  # of a measurement, at most, and the seconds after which it ends
 
 
@@ -54,24 +60,31 @@ def measure(name: str, side: int, in_channels: int, classes: int, seconds: float
     True
     """
     started, before, busy = time.monotonic(), torch.get_num_threads(), os.getloadavg()[0] > (os.cpu_count() or 1)
-    large, small = ((min(side, wanted), batch) for wanted, batch in (LARGE, SMALL))
+    networks = _networks(name, in_channels, classes)
 
     def measured(part: Measurement, size: tuple[int, int]) -> tuple[float, float] | None:
-        return part(name, *size, in_channels, classes) if time.monotonic() - started < seconds else None
+        late = time.monotonic() - started >= seconds and size != SMALL
+        return None if late else part(min(side, size[0]), size[1])
+
+    def step(side: int, batch: int) -> tuple[float, float]:
+        return _step(networks, side, batch)
+
+    def round_(side: int, batch: int) -> tuple[float, float]:
+        return _round(name, side, batch, in_channels, classes)
 
     torch.set_num_threads(1)
-    steps, rounds = _step(name, *small, in_channels, classes), _round(name, *small, in_channels, classes)
-    step, round_ = _line(steps, measured(_step, large)), _line(rounds, measured(_round, large))
+    steps, rounds = measured(step, SMALL), measured(round_, SMALL)
+    each, per_round = _line(steps, measured(step, LARGE)), _line(rounds, measured(round_, SEARCHED))
     if not busy and before > 1:
         torch.set_num_threads(before)
-        more = _line(steps, measured(_step, large))
-        if more.unit < step.unit:
-            return Speed(more, Cost(round_.fixed, round_.unit * more.unit / step.unit), before)
+        more = _line(steps, measured(step, LARGE))
+        if more.unit < each.unit:
+            return Speed(more, Cost(per_round.fixed, per_round.unit * more.unit / each.unit), before)
         torch.set_num_threads(1)
-    return Speed(step, round_, 1)
+    return Speed(each, per_round, 1)
 
 
-def _line(small: tuple[float, float], large: tuple[float, float] | None) -> Cost:
+def _line(small: tuple[float, float] | None, large: tuple[float, float] | None) -> Cost:
     """The cost through one or two measurements of seconds and units; noise must not make a part of it negative."""
     if large is None:
         return Cost(0.5 * small[0], 0.5 * small[0] / small[1])
@@ -80,16 +93,34 @@ def _line(small: tuple[float, float], large: tuple[float, float] | None) -> Cost
     return Cost(large[0] - unit * large[1], unit)
 
 
-def _step(name: str, side: int, batch: int, in_channels: int, classes: int) -> tuple[float, float]:
-    """Seconds of a training step of the fixed network, and its multiply-adds."""
-    skeleton = space(name).resolve().changed(depth=1, channels=CHANNELS, classes=classes, image=side)
+def _networks(name: str, in_channels: int, classes: int) -> list[tuple[Architecture, Skeleton, int]]:
+    """The fixed network and some random ones: equally large, as those of a fit are, but some take more time."""
+    skeleton = space(name).resolve().changed(depth=1, channels=CHANNELS, classes=classes, image=LARGE[0])
     skeleton = skeleton.changed(depth=own_depth(name))
     fixed = space(name).fixed()
-    net = network(fixed, skeleton, in_channels=in_channels)
-    channels_last(net)
-    images, labels = _batch(batch, side, in_channels, classes)
-    seconds = _seconds(lambda: cross_entropy(net(images), labels).backward())
-    return seconds, batch * multiply_adds(fixed, skeleton, in_channels)
+    size = parameters(fixed, skeleton, in_channels)
+    cells = random_cells(name, RANDOM, seed=0)
+    resizes = [(cell, resized(cell, skeleton, size, in_channels)) for cell in cells]
+    return [(cell, changed, in_channels) for cell, changed in [(fixed, skeleton), *resizes]]
+
+
+def _step(networks: list[tuple[Architecture, Skeleton, int]], side: int, batch: int) -> tuple[float, float]:
+    """Seconds of a training step, the mean of some networks, and the multiply-adds of the first one."""
+    seconds = []
+    for architecture, skeleton, in_channels in networks:
+        net = network(architecture, skeleton.changed(image=side), in_channels=in_channels)
+        channels_last(net)
+        images, labels = _batch(batch, side, in_channels, skeleton.classes)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
+        seconds.append(_seconds(partial(_train, net, optimizer, images, labels)))
+    fixed, skeleton, in_channels = networks[0]
+    return mean(seconds), batch * multiply_adds(fixed, skeleton.changed(image=side), in_channels)
+
+
+def _train(net: torch.nn.Module, optimizer: torch.optim.Optimizer, images: Tensor, labels: Tensor) -> None:
+    cross_entropy(net(images), labels).backward()
+    optimizer.step()
+    optimizer.zero_grad()
 
 
 def _round(name: str, side: int, batch: int, in_channels: int, classes: int) -> tuple[float, float]:

@@ -10,43 +10,26 @@ arXiv:1812.03443) and the widths and strides of MobileNetV3 (Howard et al., ICCV
 True
 >>> parse("mobile:k3e6+k5e3+k3e3+k7e6+k3e6").choices["stage2.block1"]
 'k5e3'
+>>> parse("mobile:k3e6-skip+k5e3-skip")
+Traceback (most recent call last):
+idarts.errors.InputError: mobile: the blocks of its 2 stages are 2, 2, expected 5 stages with the same number of blocks
 """
 
-from idarts.arch import SPACES, Skeleton, Space, Style, lazy
-from idarts.spaces.mobile import chain
-from idarts.spaces.mobile.chain import DEPTH, SIZE, SPACE, from_blocks, to_blocks, to_text
-
-__all__ = ["DEPTH", "SIZE", "SPACE", "from_blocks", "to_blocks", "to_text"]
+from idarts.arch import SPACES, Skeleton, lazy
+from idarts.spaces.mobile.chain import CHAIN
 
 SPACES.add(
-    SPACE,
-    Space(
-        name=SPACE,
-        check=chain.check,
-        parse=chain.parse,
-        reads=f"{SPACE}:BLOCK-BLOCK+BLOCK-…",
-        forms={"chain": to_text},
-        text_form="chain",
-        style=Style(
-            titles={f"stage{stage}": f"stage {stage}" for stage in range(1, chain.STAGES + 1)}
-            | {"first": "first block of each stage", "further": "further blocks"},
-            cells=chain.cells,
-            label=chain.label,
-        ),
-        labels=chain.labels,
-        size=SIZE,
-        sample=chain.sample,
-        mutate=chain.mutate,
-        fixed=lambda: from_blocks([["k3e6"] * DEPTH] * chain.STAGES),  # MobileNetV2's block throughout
+    CHAIN.space,
+    CHAIN.record(
+        fixed=lambda: CHAIN.same("k3e6"),  # MobileNetV2's block
         supernet=lazy(f"{__name__}.supernet:MobileSupernet"),
         network=lazy(f"{__name__}.network:MobileNetwork"),
         skeletons={
-            "cifar": Skeleton(depth=DEPTH, channels=16, classes=10, image=32),
-            "imagenet": Skeleton(depth=DEPTH, channels=16, classes=1000, image=224, large=True),
+            "cifar": Skeleton(depth=CHAIN.depth, channels=16, classes=10, image=32),
+            "imagenet": Skeleton(depth=CHAIN.depth, channels=16, classes=1000, image=224, large=True),
         },
-        depth_of=chain.depth_of,
-        prices=lazy(f"{__name__}.prices:prices"),
+        prices=lazy("idarts.spaces.chain_prices:prices"),
         latency=lazy(f"{__name__}.prices:latency"),
-        latency_prices=lazy(f"{__name__}.prices:latency_prices"),
+        latency_prices=lazy("idarts.spaces.chain_prices:latency_prices"),
     ),
 )

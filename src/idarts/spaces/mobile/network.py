@@ -10,7 +10,8 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from idarts.arch import Architecture, Skeleton
-from idarts.spaces.mobile.chain import SHAPES, SKIP, STAGES, to_blocks
+from idarts.spaces.chains import SKIP
+from idarts.spaces.mobile.chain import CHAIN, SHAPES
 
 WIDTHS, AT = (24, 40, 80, 112, 160), 16  # of the stages, if the skeleton has 16 channels
 HALVED_BY = (0, 1, 2, 3, 5)  # the stem is 0
@@ -45,7 +46,7 @@ class MobileNetwork(nn.Module):
         self.blocks = nn.Sequential(
             *(
                 InvertedResidual(place, *SHAPES[option])
-                for (first, further), options in zip(places(skeleton), to_blocks(architecture), strict=True)
+                for (first, further), options in zip(places(skeleton), CHAIN.to_blocks(architecture), strict=True)
                 for place, option in zip([first, *[further] * (len(options) - 1)], options, strict=True)
                 if option != SKIP
             )
@@ -137,7 +138,7 @@ def _convolution(inputs: int, outputs: int, kernel: int = 1, stride: int = 1, gr
 def _strides(skeleton: Skeleton) -> list[int]:
     """Of the stem and of the first block of each stage."""
     halved_by, side, strides = HALVED_BY if skeleton.large else HALVED_BY[2:], skeleton.image, []
-    for part in range(STAGES + 1):
+    for part in range(CHAIN.stages + 1):
         half = -(-side // 2)
         strides.append(2 if part in halved_by and half >= LEAST_SIDE else 1)
         side = half if strides[-1] == 2 else side

@@ -7,19 +7,20 @@ from operator import add
 import torch
 from torch import Tensor, nn
 
-from idarts.arch import Architecture, Skeleton
-from idarts.errors import InputError
+from idarts.arch import Skeleton
 from idarts.layers.lean import conv2d, lean, relu
 from idarts.layers.mixing import mix
-from idarts.layers.mixture import Mixture, one_hot
+from idarts.layers.mixture import Mixture
 from idarts.layers.parallel import ParallelNorm
-from idarts.spaces.mobile.chain import EXPANSIONS, FIRST, FURTHER, KERNELS, SHAPES, SKIP, STAGES, from_blocks, to_blocks
+from idarts.spaces.chain_supernets import ChainSupernet
+from idarts.spaces.chains import SKIP
+from idarts.spaces.mobile.chain import CHAIN, EXPANSIONS, KERNELS, SHAPES
 from idarts.spaces.mobile.network import Place, head, places, stem
-from idarts.spaces.relaxation import Relaxation, share_of, softmax, weighs_edges
-from idarts.spaces.supernet import Supernet, channels_last, require_size
+from idarts.spaces.relaxation import Relaxation, softmax
+from idarts.spaces.supernet import channels_last
 
 
-class MobileSupernet(Supernet):
+class MobileSupernet(ChainSupernet):
     """Stem, five stages of `depth` mixed blocks, head, classifier.
 
     α: `first` has a row for the first block of each stage, `further` one for each of the others, which can be skipped.
@@ -30,12 +31,7 @@ class MobileSupernet(Supernet):
     """
 
     def __init__(self, skeleton: Skeleton, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
-        if share_of(relaxation, skeleton.channels) > 1 or weighs_edges(relaxation):
-            raise InputError("partial channels need a cell with operations on edges; the mobile space has none")
-        require_size(skeleton.image, skeleton.image)
-        further = {"further": (STAGES * (skeleton.depth - 1), len(FURTHER))} if skeleton.depth > 1 else {}
-        super().__init__({"first": (STAGES, len(FIRST)), **further}, relaxation)
-        self.depth = skeleton.depth
+        super().__init__(CHAIN, skeleton, relaxation)
         self.stem = stem(in_channels, skeleton)
         self.blocks = nn.ModuleList(
             MixedBlock(further if block else first)
@@ -48,33 +44,10 @@ class MobileSupernet(Supernet):
 
     def mixed(self, images: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:
         x = self.stem(images)
-        for block, (group, row) in zip(self.blocks, self._decisions(), strict=True):
+        for block, (group, row) in zip(self.blocks, self.decisions(), strict=True):
             x = block(x, mixtures[group], row)
         logits: Tensor = self.classifier(self.head(x).mean(dim=(2, 3)))
         return logits
-
-    def architecture(self) -> Architecture:
-        best = {group: alpha.argmax(1).tolist() for group, alpha in self.alpha.items()}
-        options = [FURTHER[best[group][row]] for group, row in self._decisions()]
-        return from_blocks([options[start : start + self.depth] for start in range(0, len(options), self.depth)])
-
-    def path(self, architecture: Architecture) -> dict[str, Mixture]:
-        blocks = to_blocks(architecture)
-        if len(blocks[0]) != self.depth:
-            raise InputError(
-                f"the architecture has {len(blocks[0])} blocks in a stage, and the supernet {self.depth}; "
-                "build the supernet with that depth"
-            )
-        columns: dict[str, list[int]] = {group: [] for group in self.alpha}
-        for (group, _), option in zip(self._decisions(), (option for stage in blocks for option in stage), strict=True):
-            columns[group].append(FURTHER.index(option))
-        return {group: one_hot(columns[group], alpha.shape[1], alpha) for group, alpha in self.alpha.items()}
-
-    def _decisions(self) -> Iterator[tuple[str, int]]:
-        """The group and the row of α for every block, in the order of the chain."""
-        for stage in range(STAGES):
-            yield "first", stage
-            yield from (("further", stage * (self.depth - 1) + block) for block in range(self.depth - 1))
 
 
 class MixedBlock(nn.Module):
@@ -96,7 +69,7 @@ class MixedBlock(nn.Module):
     def __init__(self, place: Place) -> None:
         super().__init__()
         self.place = place
-        self.options = FURTHER if place.further else FIRST
+        self.options = CHAIN.options(place.further)
         wide = EXPANSIONS[-1] * place.inputs
         self.expand = nn.Conv2d(place.inputs, wide, 1, bias=False).weight
         self.norm = ParallelNorm(wide)

@@ -1,0 +1,53 @@
+"""What the supernets of chains share: the decisions of α, and how an architecture is read from and run by them."""
+
+from collections.abc import Iterator
+
+from idarts.arch import Architecture, Skeleton
+from idarts.errors import InputError
+from idarts.layers.mixture import Mixture, one_hot
+from idarts.spaces.chains import Chain
+from idarts.spaces.relaxation import Relaxation, share_of, weighs_edges
+from idarts.spaces.supernet import Supernet, require_size
+
+
+class ChainSupernet(Supernet):
+    """A supernet with `depth` mixed blocks in every stage of a chain.
+
+    α: `first` has a row for the first block of each stage, `further` one for each of the others, which can be skipped.
+    """
+
+    def __init__(self, chain: Chain, skeleton: Skeleton, relaxation: Relaxation) -> None:
+        if share_of(relaxation, skeleton.channels) > 1 or weighs_edges(relaxation):
+            raise InputError(f"partial channels need a cell with operations on edges; the {chain.space} space has none")
+        require_size(skeleton.image, skeleton.image)
+        further = (chain.stages * (skeleton.depth - 1), len(chain.further))
+        groups = {"further": further} if skeleton.depth > 1 else {}
+        super().__init__({"first": (chain.stages, len(chain.first)), **groups}, relaxation)
+        self.chain, self.depth = chain, skeleton.depth
+
+    def architecture(self) -> Architecture:
+        """The discrete architecture that α stands for."""
+        best = {group: alpha.argmax(1).tolist() for group, alpha in self.alpha.items()}
+        options = [self.chain.further[best[group][row]] for group, row in self.decisions()]
+        return self.chain.from_blocks(
+            [options[start : start + self.depth] for start in range(0, len(options), self.depth)]
+        )
+
+    def path(self, architecture: Architecture) -> dict[str, Mixture]:
+        """Mixtures that run one chain on the shared weights."""
+        blocks = self.chain.to_blocks(architecture)
+        if len(blocks[0]) != self.depth:
+            raise InputError(
+                f"the architecture has {len(blocks[0])} blocks in a stage, and the supernet {self.depth}; "
+                "build the supernet with that depth"
+            )
+        columns: dict[str, list[int]] = {group: [] for group in self.alpha}
+        for (group, _), option in zip(self.decisions(), (option for stage in blocks for option in stage), strict=True):
+            columns[group].append(self.chain.further.index(option))
+        return {group: one_hot(columns[group], alpha.shape[1], alpha) for group, alpha in self.alpha.items()}
+
+    def decisions(self) -> Iterator[tuple[str, int]]:
+        """The group and the row of α for every block, in the order of the chain."""
+        for stage in range(self.chain.stages):
+            yield "first", stage
+            yield from (("further", stage * (self.depth - 1) + block) for block in range(self.depth - 1))
