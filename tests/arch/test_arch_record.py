@@ -52,7 +52,7 @@ def test_copies_are_equal(duplicate):
 
 
 @pytest.mark.parametrize(("space", "variant"), SPACES)
-def test_json_round_trip_of_1000_random_cells(space, variant):
+def test_json_round_trip_of_1000_random_architectures(space, variant):
     random = Random(space)
     cells = [sample(space, random, variant) for _ in range(1000)]
     assert [from_json(to_json(a)) for a in cells] == cells

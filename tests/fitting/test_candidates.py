@@ -5,7 +5,7 @@ import torch
 
 from idarts.arch import as_text
 from idarts.data import Batches, load, split
-from idarts.fitting.candidates import along, candidates, cheapness, spaced
+from idarts.fitting.candidates import along, candidates, cheapness, spaced, uniform
 from idarts.fitting.sizes import parameters
 from idarts.searching import Task, config
 from idarts.spaces import space
@@ -55,13 +55,18 @@ def test_a_preference_for_an_architecture_leads_from_alpha_to_it(search):
     assert distances == [4, 3, 2, 1, 0]
 
 
+def test_one_option_in_all_decisions_but_never_one_that_takes_no_part(search):
+    assert [ops(one) for one in uniform(search)] == [[op] * 6 for op in (POOL, SKIP, ONE, THREE, POOL)]
+
+
 def test_alpha_and_the_fixed_cell_come_first_and_neighbours_last(search):
     fixed = space("nas-bench-201").fixed()
     proposed = candidates(search, fixed)
     assert len({as_text(one) for one in proposed}) == len(proposed) == 16
     assert proposed[0] == search.current()
     assert proposed[1] == fixed
-    assert ops(proposed[2]) == [op if op != "none" else POOL for op in ops(fixed)]
+    assert [ops(one) for one in proposed[2:5]] == [[op] * 6 for op in (SKIP, ONE, THREE)]  # α's own has the pool
+    assert ops(proposed[5]) == [op if op != "none" else POOL for op in ops(fixed)]
     assert along(search, cheapness(search))[0] in proposed
     assert all("none" not in ops(one) for one in proposed if one != fixed)
     changed = [sum(a != b for a, b in zip(ops(one), ops(proposed[0]), strict=True)) for one in proposed[10:]]

@@ -30,4 +30,4 @@ def test_the_sentence_says_who_won(architecture, found, fixed, start):
     result = FitResult(architecture=architecture, seconds=0.0, accuracy=accuracy, interval=interval, **facts)
     sentence = result_sentence(result, judged, 9, 3)
     assert sentence.startswith(start)
-    assert sentence.endswith("The median of 3 random cells has 50.0 % (20.0–100.0).")
+    assert sentence.endswith("The median of 3 random networks has 50.0 % (20.0–100.0).")

@@ -57,7 +57,7 @@ def test_more_time_never_makes_networks_smaller():
     assert costs[0] < costs[-1]
 
 
-def test_random_cells_go_before_networks_become_smaller_than_the_base():
+def test_random_architectures_go_before_networks_become_smaller_than_the_base():
     for minutes in (0.5, 1, 2, 4, 8, 16, 32):
         plan = make_plan(data(), minutes, BUSY)
         smaller = (plan.image, plan.channels, plan.depth) < BASE

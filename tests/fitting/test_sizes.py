@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from idarts.fitting.sizes import TOLERANCE, equal_sizes, parameters, random_cells, resized
+from idarts.fitting.sizes import TOLERANCE, equal_sizes, parameters, random_architectures, resized
 from idarts.spaces import Skeleton, network, space
 
 SPACES = [
@@ -30,13 +30,13 @@ def test_two_networks_have_equal_parameters_within_five_percent(name, skeleton):
 
 
 def test_the_nearest_number_of_channels_is_taken():
-    cell, size = random_cells("nas-bench-201", 1, 3)[0], Skeleton(1, 16, 10, 16)
+    cell, size = random_architectures("nas-bench-201", 1, 3)[0], Skeleton(1, 16, 10, 16)
     best = resized(cell, size, 100_000, 3).channels
     off = [abs(parameters(cell, size.changed(channels=c), 3) - 100_000) for c in (best - 1, best, best + 1)]
     assert min(off) == off[1]
 
 
-def test_random_cells_let_something_through():
-    cells = random_cells("nas-bench-201", 20, seed=1)
+def test_random_architectures_let_something_through():
+    cells = random_architectures("nas-bench-201", 20, seed=1)
     assert all(edge.op != "none" for cell in cells for edge in cell.cell.edges)
     assert len(set(cells)) > 15

@@ -122,23 +122,14 @@ def test_a_mutation_changes_one_block():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "residual-blocks:conv3+conv3",
-            "the blocks of its 2 stages are 1, 1, expected 3 stages with the same number of blocks",
-        ),
-        (
-            "residual-blocks:skip+conv3+conv3",
-            r"stage1.block1: it is 'skip' \(the first block of a stage changes the shape\)",
-        ),
-        (
-            "residual-blocks:conv5+conv3+conv3",
-            "stage1.block1: it is 'conv5', expected one of conv3, sep3, sep5, inv3, inv5",
-        ),
+        ("conv3+conv3", "the blocks of its 2 stages are 1, 1, expected 3 stages with the same number of blocks"),
+        ("skip+conv3+conv3", r"stage1.block1: it is 'skip' \(the first block of a stage changes the shape\)"),
+        ("conv5+conv3+conv3", "stage1.block1: it is 'conv5', expected one of conv3, sep3, sep5, inv3, inv5"),
     ],
 )
 def test_wrong_texts_are_one_line(text, message):
     with pytest.raises(InputError, match=message):
-        parse(text)
+        parse(f"residual-blocks:{text}")
 
 
 @pytest.mark.parametrize("kind", ["parameters", "multiply_adds"])

@@ -43,7 +43,7 @@ def add_arguments(parser: Parser) -> None:
         "--image", type=_count("--image"), help="side to which images are resized (default: by data and time)"
     )
     parser.add_argument(
-        "--random", type=_count("--random"), help="random cells to train (default: 3, fewer if time is short)"
+        "--random", type=_count("--random"), help="random networks to train (default: 3, fewer if time is short)"
     )
     parser.add_argument("--flip", type=_truth, metavar="{true,false}", help="mirror images (default: if in colour)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")

@@ -35,9 +35,9 @@ def compared(
             for name, run in trained.items()
         ],
     }
-    cells = [name for name in trained if name.startswith(RANDOM)]
+    drawn = [name for name in trained if name.startswith(RANDOM)]
     for values in (scores, sizes):
-        values["random"] = round(median(values[name] for name in cells))
+        values["random"] = round(median(values[name] for name in drawn))
     kinds = (FOUND, FIXED, "random")
     result = FitResult(
         architecture=found,
@@ -49,7 +49,7 @@ def compared(
         exported=FIXED if judged.winner == "fixed" else FOUND,
         path=path,
     )
-    return replace(result, sentence=result_sentence(result, judged, images, len(cells))), facts
+    return replace(result, sentence=result_sentence(result, judged, images, len(drawn))), facts
 
 
 def to_data(result: FitResult) -> dict[str, Any]:
@@ -79,8 +79,8 @@ def read_result(path: Path) -> FitResult:
         raise InputError(f"{path / folder.RESULT} is not the result of a fit; run the fit again") from None
 
 
-def result_sentence(result: FitResult, judged: Verdict, images: int, cells: int) -> str:
-    """Who won, in one sentence, with intervals; and how random cells did."""
+def result_sentence(result: FitResult, judged: Verdict, images: int, drawn: int) -> str:
+    """Who won, in one sentence, with intervals; and how random networks did."""
     found, fixed = (_score(result, name) for name in ("found", "fixed"))
     tested = f"on {images:,} test images, paired test p = {judged.p:.2g}"
     if judged.winner == "found":
@@ -98,7 +98,7 @@ def result_sentence(result: FitResult, judged: Verdict, images: int, cells: int)
             f"and {images:,} test images are too few to tell them apart (paired test p = {judged.p:.2g}); "
             "the found network was exported."
         )
-    random = "A random cell" if cells == 1 else f"The median of {cells} random cells"
+    random = "A random network" if drawn == 1 else f"The median of {drawn} random networks"
     return f"{text} {random} has {_score(result, 'random')}."
 
 

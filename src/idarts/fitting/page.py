@@ -1,4 +1,4 @@
-"""The page of a fit: who won, the cell, how the time was spent."""
+"""The page of a fit: who won, the architecture, how the time was spent."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -68,7 +68,7 @@ def _networks(record: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     for one in record["trainings"]:
         name, (low, high) = one["name"], one["interval"]
         interval = f"{percent(low)} – {percent(high)}"
-        title = NAMES.get(name, name.replace("-", " cell "))
+        title = NAMES.get(name, name.replace("-", " network "))
         yield name, title, percent(one["accuracy"]), interval, f"{one['parameters']:,}", f"{one['epochs']:.1f}"
 
 

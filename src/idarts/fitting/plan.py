@@ -41,7 +41,7 @@ LARGER = (
     *(Rung(24, 16, 1), Rung(32, 16, 1), Rung(32, 16, 2), Rung(32, 24, 2), Rung(32, 32, 2), Rung(48, 32, 2)),
     *(Rung(64, 32, 2), Rung(64, 32, 3), Rung(96, 32, 3), Rung(128, 32, 3), Rung(160, 48, 3), Rung(224, 48, 3)),
 )
-RANDOM = 3  # random cells, if there is time
+RANDOM = 3  # random networks, if there is time
 SMALL = 16  # a batch below which BatchNorm suffers
 
 ROUNDS = 600  # of the search, at most
@@ -96,14 +96,14 @@ class Plan:
         threads = "one thread" if self.threads == 1 else f"{self.threads} threads"
         crop = f"shifted by up to {_pixels(self.crop)}" if self.crop else "not shifted"
         flip = "mirrored at random" if self.flip else "not mirrored"
-        cells = "a random cell" if self.random == 1 else f"{self.random} random cells"
+        drawn = "a random network" if self.random == 1 else f"{self.random} random networks"
         tried = f"train {self.candidates} candidates, {self.trial_steps} steps at first, and keep the best"
         texts = {
             "prepare": f"look at the data, measure this machine ({threads})",
             "search": f"{self.rounds} rounds in {self.space}, "
             f"{_pixels(self.search_image)}, batches of {self.search_batch}",
             "selection": tried if self.candidates > 1 else "take the largest of α",
-            "training": f"the found network, a fixed network and {cells}: the same size, the same steps; "
+            "training": f"the found network, a fixed network and {drawn}: the same size, the same steps; "
             f"{_pixels(self.image)}, {crop}, {flip}",
             "end": "compare them on the test images, export, write a page",
         }
@@ -138,7 +138,7 @@ def make_plan(
             f"{look.source}: the smallest class has {look.fewest} training image; give at least {LEAST_IMAGES} of each"
         )
     if random is not None and random < 1:
-        raise InputError(f"random is {random}, expected at least one random cell")
+        raise InputError(f"random is {random}, expected at least one random network")
     left = 60 * minutes - prepared
     if left <= 0:
         raise InputError(f"{minutes:g} minutes passed before the search could start; give more minutes")
@@ -147,15 +147,15 @@ def make_plan(
     proxy, rounds, search = _search(look, SEARCH * left, speed)
     batch = _batch(look.train, most=128, per_epoch=8)
     costs = _Costs(look, space_name, speed, batch, (1 - SELECTION - SEARCH) * left - end, image)
-    rung, cells, enough = _size(costs, random, size)
-    end += 2 * (2 + cells) * look.test * FORWARD * costs.seconds(rung)
+    rung, drawn, enough = _size(costs, random, size)
+    end += 2 * (2 + drawn) * look.test * FORWARD * costs.seconds(rung)
     trial = rung._replace(image=min(proxy[0], rung.image))
     least = TRAINING * left
     available = min(SELECTION * left, left - search - end - least)
     candidates, steps, selection = _selection(available, costs.step(trial, proxy[1]))
     training = max(left - search - selection - end, least)
     most = costs.most()
-    images = min(training / costs.seconds(rung) / (2 + cells), most)
+    images = min(training / costs.seconds(rung) / (2 + drawn), most)
     notes = [] if enough else ["There is little time for this data: the networks will not be fully trained."]
     side = rung.image
     return Plan(
@@ -169,7 +169,7 @@ def make_plan(
         crop=side // 8 if side >= 12 else 1,
         flip=not look.grey if flip is None else flip,
         onnx=onnx,
-        random=cells,
+        random=drawn,
         search_image=min(proxy[0], side),
         search_depth=own_depth(space_name) or 1,
         search_batch=proxy[1],
@@ -184,7 +184,7 @@ def make_plan(
             "prepare": round(prepared, 1),
             "search": round(search, 1),
             "selection": round(selection, 1),
-            "training": round(images * costs.seconds(rung) * (2 + cells), 1),
+            "training": round(images * costs.seconds(rung) * (2 + drawn), 1),
             "end": round(end, 1),
         },
         notes=tuple(notes),
@@ -220,23 +220,23 @@ class _Costs:
         """Images that a network sees at most."""
         return min(MOST_PASSES * self.look.train + MOST, MOST_EPOCHS * self.look.train)
 
-    def enough(self, rung: Rung, cells: int) -> bool:
+    def enough(self, rung: Rung, drawn: int) -> bool:
         """Whether every network sees enough images in the time; one that costs four times as much needs twice."""
         needed = min(PASSES * self.look.train, MANY) + FEW
         more = max(1.0, math.sqrt(self.seconds(rung) / self.seconds(self.clipped(BASE))))
-        return self.training / self.seconds(rung) >= min(more * needed, self.most()) * (2 + cells)
+        return self.training / self.seconds(rung) >= min(more * needed, self.most()) * (2 + drawn)
 
 
 def _size(costs: _Costs, random: int | None, size: Rung | None) -> tuple[Rung, int, bool]:
-    """The largest size for which the time is enough; then fewer random cells, then smaller networks."""
+    """The largest size for which the time is enough; then fewer random networks, then smaller networks."""
     many = RANDOM if random is None else random
     few = 1 if random is None else random
     large, base, small = (LARGER[::-1], BASE, SMALLER) if size is None else ((), size, ())
     options = [(rung, many) for rung in (*large, base)]
-    options += [(base, cells) for cells in range(many - 1, few - 1, -1)] + [(rung, few) for rung in small]
-    for rung, cells in options:
-        if costs.enough(costs.clipped(rung), cells):
-            return costs.clipped(rung), cells, True
+    options += [(base, drawn) for drawn in range(many - 1, few - 1, -1)] + [(rung, few) for rung in small]
+    for rung, drawn in options:
+        if costs.enough(costs.clipped(rung), drawn):
+            return costs.clipped(rung), drawn, True
     return costs.clipped(options[-1][0]), options[-1][1], False
 
 

@@ -28,7 +28,7 @@ from idarts.fitting.plan import SPACE, Plan
 from idarts.fitting.planning import checked_cost, planned, require_fixed
 from idarts.fitting.record import FIXED, FOUND, RANDOM, SEARCH, FitResult
 from idarts.fitting.searching import search
-from idarts.fitting.sizes import MEASURES, equal_sizes, parameters, random_cells, resized
+from idarts.fitting.sizes import MEASURES, equal_sizes, parameters, random_architectures, resized
 from idarts.spaces import space
 from idarts.training import TrainConfig, TrainResult, Weights, export
 from idarts.training import load as load_model
@@ -64,7 +64,7 @@ def fit(
     on_plan: Callable[[Look, Plan], None] | None = None,
     on_status: OnStatus | None = None,
 ) -> FitResult:
-    """From images to a network: search for a cell, train it, compare it with fixed and random cells, export the best.
+    """From images to a network: search for one, compare it with a fixed one and random ones, export the best.
 
     Args:
         data: a folder of images, or any other source for `idarts.data.load`.
@@ -73,7 +73,7 @@ def fit(
         space: the search space; it needs a `fixed` architecture to compare with.
         seed: the seed of all random numbers.
         image: the side to which images are resized; chosen from the data and the time unless given.
-        random: how many random cells to train; chosen from the time unless given.
+        random: how many random networks to train; chosen from the time unless given.
         flip: whether to mirror images at random; unless given, colour images are mirrored.
         data_root: the folder of a named source's files.
         cost: what the network of the search should cost, such as `{"kind": "latency", "target": 5}` (milliseconds for
@@ -184,8 +184,9 @@ class Fit:
         ours, theirs = equal_sizes(found, fixed, skeleton, cost["target"], channels, MEASURES[cost["kind"]])
         finalists = {FOUND: (found, ours), FIXED: (fixed, theirs)}
         size = parameters(found, ours, channels)
-        for number, cell in enumerate(random_cells(self.plan.space, self.plan.random, self.settings["seed"]), start=1):
-            finalists[f"{RANDOM}{number}"] = (cell, resized(cell, skeleton, size, channels))
+        drawn = random_architectures(self.plan.space, self.plan.random, self.settings["seed"])
+        for number, one in enumerate(drawn, start=1):
+            finalists[f"{RANDOM}{number}"] = (one, resized(one, skeleton, size, channels))
         return finalists
 
     def _train(self, finalists: dict[str, tuple[Architecture, Skeleton]]) -> dict[str, TrainResult]:

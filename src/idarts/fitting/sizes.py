@@ -1,4 +1,4 @@
-"""The networks that are compared: how wide each must be, and which cells are drawn at random."""
+"""The networks that are compared: how wide each must be, and which ones are drawn at random."""
 
 import math
 import time
@@ -125,17 +125,17 @@ def equal_sizes(
     return nearest[1:]
 
 
-def random_cells(name: str, count: int, seed: int) -> list[Architecture]:
+def random_architectures(name: str, count: int, seed: int) -> list[Architecture]:
     """Random architectures without `none`, which the search does not use either: some cells with it pass nothing on.
 
     >>> from idarts.arch import as_text
-    >>> cells = random_cells("nas-bench-201", 2, seed=0)
-    >>> cells == random_cells("nas-bench-201", 2, seed=0), any("none" in as_text(cell) for cell in cells)
+    >>> cells = random_architectures("nas-bench-201", 2, seed=0)
+    >>> cells == random_architectures("nas-bench-201", 2, seed=0), any("none" in as_text(cell) for cell in cells)
     (True, False)
     """
-    random, cells = Random(seed), list[Architecture]()
-    while len(cells) < count:
+    random, drawn = Random(seed), list[Architecture]()
+    while len(drawn) < count:
         cell = space(name).sample(random)
         if not any(edge.op == "none" for part in cell.cells.values() for edge in part.edges):
-            cells.append(cell)
-    return cells
+            drawn.append(cell)
+    return drawn

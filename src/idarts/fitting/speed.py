@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from idarts.arch import Architecture, Skeleton
-from idarts.fitting.sizes import multiply_adds, own_depth, parameters, random_cells, resized
+from idarts.fitting.sizes import multiply_adds, own_depth, parameters, random_architectures, resized
 from idarts.searching import Task, config
 from idarts.spaces import network, space
 from idarts.spaces.supernet import channels_last
@@ -99,9 +99,8 @@ def _networks(name: str, in_channels: int, classes: int) -> list[tuple[Architect
     skeleton = skeleton.changed(depth=own_depth(name))
     fixed = space(name).fixed()
     size = parameters(fixed, skeleton, in_channels)
-    cells = random_cells(name, RANDOM, seed=0)
-    resizes = [(cell, resized(cell, skeleton, size, in_channels)) for cell in cells]
-    return [(cell, changed, in_channels) for cell, changed in [(fixed, skeleton), *resizes]]
+    drawn = [(one, resized(one, skeleton, size, in_channels)) for one in random_architectures(name, RANDOM, seed=0)]
+    return [(one, changed, in_channels) for one, changed in [(fixed, skeleton), *drawn]]
 
 
 def _step(networks: list[tuple[Architecture, Skeleton, int]], side: int, batch: int) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """Does a search help on a person's own data? Five data sets, each fitted in the same time with several seeds.
 
-Not in the paper. `idarts fit` trains the found network beside a fixed network of the same size and random cells; this
+Not in the paper. `idarts fit` trains the found network beside a fixed and some random networks of the same size; this
 experiment repeats that over data sets and seeds, and tests the differences in pairs.
 """
 
@@ -95,7 +95,7 @@ def _show(rows: list[Row], request: Request) -> list[Section]:
     header = ["", "seeds", "found, %", "fixed, %", "random, %", "found − fixed", "p", "winners", "parameters", "ms"]
     text = [
         f"{MINUTES[request.preset]:g} minutes for each fit: search, selection, and the trainings of the found network, "
-        "of a fixed network of the same size and of random cells. Accuracy on the test images, mean ± standard "
+        "of a fixed network of the same size and of random networks. Accuracy on the test images, mean ± standard "
         "deviation over seeds; differences are paired over seeds.",
         f"The mean of the found network is at least as high on {level} of {len(lines)} sets, and higher with every "
         f"seed on {better}.",
@@ -104,5 +104,5 @@ def _show(rows: list[Row], request: Request) -> list[Section]:
     return [Section("Found against fixed and random", text, header, lines, notes=notes)]
 
 
-_ABOUT = "Practice: `idarts fit` on five data sets, against a fixed network of the same size and random cells."
+_ABOUT = "Practice: `idarts fit` on five data sets, against a fixed network of the same size and random networks."
 add(Experiment("practice", _ABOUT, _plan, _show, columns=COLUMNS, uses=()))
