@@ -23,7 +23,7 @@ ONNX_MINUTES, ONNX_SECONDS = 5.0, 20.0  # a shorter fit writes no ONNX file; how
 FORWARD = 1 / 3  # of the time of a training step
 
 # What every network should see at least and at most, in images.
-PASSES, FEW, MANY = 8, 20_000, 150_000
+PASSES, FEW, MANY = 8, 20_000, 80_000
 MOST_PASSES, MOST, MOST_EPOCHS = 40, 60_000, 300
 
 
@@ -36,7 +36,7 @@ class Rung(NamedTuple):
 
 
 BASE = Rung(16, 16, 1)
-SMALLER = (Rung(12, 16, 1), Rung(12, 12, 1), Rung(8, 8, 1))
+SMALLER = (Rung(12, 16, 1), Rung(12, 12, 1), Rung(12, 8, 1), Rung(8, 8, 1))
 LARGER = (
     *(Rung(24, 16, 1), Rung(32, 16, 1), Rung(32, 16, 2), Rung(32, 24, 2), Rung(32, 32, 2), Rung(48, 32, 2)),
     *(Rung(64, 32, 2), Rung(64, 32, 3), Rung(96, 32, 3), Rung(128, 32, 3), Rung(160, 48, 3), Rung(224, 48, 3)),
