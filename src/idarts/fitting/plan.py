@@ -13,6 +13,7 @@ from idarts.fitting.speed import Speed
 from idarts.spaces import space
 
 SPACE = "residual-blocks"  # unless another one is given: docs/fit.md says why
+WARM = 1.5  # a round with its step of the warm-up, in rounds
 LEAST_IMAGES = 2  # of every class in the training images: one for w, one for α
 
 # Shares of the time. Trainings get what the other parts leave.
@@ -245,7 +246,7 @@ def _search(look: Look, seconds: float, speed: Speed) -> tuple[tuple[int, int], 
     most = _batch(look.train // 2, most=64, per_epoch=4)
     for wanted, images, least in PROXIES:
         side, batch = min(wanted, look.side), min(images, most)
-        each = 1.25 * speed.round(side * side * batch)  # a warm-up step for each round adds a quarter
+        each = WARM * speed.round(side * side * batch)
         if seconds / each >= least:
             break
     rounds = min(max(4, int(seconds / each)), ROUNDS)

@@ -17,9 +17,11 @@ from idarts.engine.device import device_named
 from idarts.engine.settings import change
 from idarts.fitting.candidates import candidates
 from idarts.fitting.plan import SEARCH_CHANNELS, Plan
+from idarts.fitting.speed import METHOD
 from idarts.searching import Round, RunConfig, Search, Task
 from idarts.searching.prepare import Parts, prepare
 from idarts.searching.run import run_search
+from idarts.searching.settings import resolved
 from idarts.spaces import network, space
 from idarts.spaces.supernet import channels_last
 
@@ -50,7 +52,7 @@ def search_settings(plan: Plan, settings: Mapping[str, Any]) -> RunConfig:
     """The plan as settings of a search."""
     trials = plan.candidates > 1
     return change(
-        RunConfig(),
+        resolved([{"method": METHOD}]),
         {
             "space": plan.space,
             "data": settings["data"],

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from statistics import mean
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,12 +18,28 @@ from idarts.searching import Task, config
 from idarts.spaces import network, space
 from idarts.spaces.supernet import channels_last
 
+
+class Size(NamedTuple):
+    """Side of the images and batch of a measurement."""
+
+    side: int
+    batch: int
+
+
+# Of the search. A round of iDARTS takes six times as long, and in the study its cells are not better (docs/study.md).
+METHOD = "darts-first-order"
 CHANNELS, SEARCH_CHANNELS = 16, 8  # of the networks that are measured
 # Side of the images and batch of the measurements: small ones, a larger step of training, a larger round of search.
-SMALL, LARGE, SEARCHED = (8, 4), (16, 64), (16, 16)
-Measurement = Callable[[int, int], tuple[float, float]]  # side and batch → seconds and units
+SMALL, LARGE, SEARCHED = Size(8, 4), Size(16, 64), Size(16, 16)
 RANDOM = 2  # random networks that are measured beside the fixed one
 STEPS, SLOW = 3, 0.3  # of a measurement, at most, and the seconds after which it ends
+
+
+class Measured(NamedTuple):
+    """Seconds of a step, and its units of work."""
+
+    seconds: float
+    units: float
 
 
 @dataclass(frozen=True)
@@ -62,40 +79,39 @@ def measure(name: str, side: int, in_channels: int, classes: int, seconds: float
     started, before, busy = time.monotonic(), torch.get_num_threads(), os.getloadavg()[0] > (os.cpu_count() or 1)
     networks = _networks(name, in_channels, classes)
 
-    def measured(part: Measurement, size: tuple[int, int]) -> tuple[float, float] | None:
-        late = time.monotonic() - started >= seconds and size != SMALL
-        return None if late else part(min(side, size[0]), size[1])
+    def step(size: Size) -> Measured:
+        return _step(networks, min(side, size.side), size.batch)
 
-    def step(side: int, batch: int) -> tuple[float, float]:
-        return _step(networks, side, batch)
+    def round_(size: Size) -> Measured:
+        return _round(name, min(side, size.side), size.batch, in_channels, classes)
 
-    def round_(side: int, batch: int) -> tuple[float, float]:
-        return _round(name, side, batch, in_channels, classes)
+    def in_time(part: Callable[[Size], Measured], size: Size) -> Measured | None:
+        return part(size) if time.monotonic() - started < seconds else None
 
     torch.set_num_threads(1)
-    steps, rounds = measured(step, SMALL), measured(round_, SMALL)
-    each, per_round = _line(steps, measured(step, LARGE)), _line(rounds, measured(round_, SEARCHED))
+    steps, rounds = step(SMALL), round_(SMALL)
+    each, per_round = _line(steps, in_time(step, LARGE)), _line(rounds, in_time(round_, SEARCHED))
     if not busy and before > 1:
         torch.set_num_threads(before)
-        more = _line(steps, measured(step, LARGE))
+        more = _line(steps, in_time(step, LARGE))
         if more.unit < each.unit:
             return Speed(more, Cost(per_round.fixed, per_round.unit * more.unit / each.unit), before)
         torch.set_num_threads(1)
     return Speed(each, per_round, 1)
 
 
-def _line(small: tuple[float, float] | None, large: tuple[float, float] | None) -> Cost:
+def _line(small: Measured, large: Measured | None) -> Cost:
     """The cost through one or two measurements of seconds and units; noise must not make a part of it negative."""
     if large is None:
-        return Cost(0.5 * small[0], 0.5 * small[0] / small[1])
-    unit = (large[0] - small[0]) / (large[1] - small[1])
-    unit = min(max(unit, 0.3 * large[0] / large[1]), large[0] / large[1])
-    return Cost(large[0] - unit * large[1], unit)
+        return Cost(0.5 * small.seconds, 0.5 * small.seconds / small.units)
+    unit = (large.seconds - small.seconds) / (large.units - small.units)
+    unit = min(max(unit, 0.3 * large.seconds / large.units), large.seconds / large.units)
+    return Cost(large.seconds - unit * large.units, unit)
 
 
 def _networks(name: str, in_channels: int, classes: int) -> list[tuple[Architecture, Skeleton, int]]:
     """The fixed network and some random ones: equally large, as those of a fit are, but some take more time."""
-    skeleton = space(name).resolve().changed(depth=1, channels=CHANNELS, classes=classes, image=LARGE[0])
+    skeleton = space(name).resolve().changed(depth=1, channels=CHANNELS, classes=classes, image=LARGE.side)
     skeleton = skeleton.changed(depth=own_depth(name))
     fixed = space(name).fixed()
     size = parameters(fixed, skeleton, in_channels)
@@ -103,7 +119,7 @@ def _networks(name: str, in_channels: int, classes: int) -> list[tuple[Architect
     return [(one, changed, in_channels) for one, changed in [(fixed, skeleton), *drawn]]
 
 
-def _step(networks: list[tuple[Architecture, Skeleton, int]], side: int, batch: int) -> tuple[float, float]:
+def _step(networks: list[tuple[Architecture, Skeleton, int]], side: int, batch: int) -> Measured:
     """Seconds of a training step, the mean of some networks, and the multiply-adds of the first one."""
     seconds = []
     for architecture, skeleton, in_channels in networks:
@@ -113,7 +129,7 @@ def _step(networks: list[tuple[Architecture, Skeleton, int]], side: int, batch: 
         optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
         seconds.append(_seconds(partial(_train, net, optimizer, images, labels)))
     fixed, skeleton, in_channels = networks[0]
-    return mean(seconds), batch * multiply_adds(fixed, skeleton.changed(image=side), in_channels)
+    return Measured(mean(seconds), batch * multiply_adds(fixed, skeleton.changed(image=side), in_channels))
 
 
 def _train(net: torch.nn.Module, optimizer: torch.optim.Optimizer, images: Tensor, labels: Tensor) -> None:
@@ -122,15 +138,15 @@ def _train(net: torch.nn.Module, optimizer: torch.optim.Optimizer, images: Tenso
     optimizer.zero_grad()
 
 
-def _round(name: str, side: int, batch: int, in_channels: int, classes: int) -> tuple[float, float]:
+def _round(name: str, side: int, batch: int, in_channels: int, classes: int) -> Measured:
     """Seconds of a round of the search, and the pixels of its batch."""
     chosen = space(name)
     depth = own_depth(name) or 1
     size = chosen.skeleton.changed(depth=depth, channels=SEARCH_CHANNELS, classes=classes, image=side)
     net = chosen.supernet(size, in_channels=in_channels)
     stream = _Same(*_batch(batch, side, in_channels, classes))
-    rounds = Task(net, stream, stream, config(rounds=STEPS + 1, none=False)).search().rounds()
-    return _seconds(lambda: next(rounds)), batch * side * side
+    rounds = Task(net, stream, stream, config(METHOD, rounds=STEPS + 1, none=False)).search().rounds()
+    return Measured(_seconds(lambda: next(rounds)), batch * side * side)
 
 
 class _Same:

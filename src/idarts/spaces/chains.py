@@ -44,7 +44,8 @@ class Chain:
     @property
     def size(self) -> int:
         """The number of chains of the usual depth."""
-        return (len(self.first) * len(self.further) ** (self.depth - 1)) ** self.stages
+        further: int = len(self.further) ** (self.depth - 1)
+        return int((len(self.first) * further) ** self.stages)
 
     def options(self, block: int) -> tuple[str, ...]:
         """Options of a block, by its number in the stage."""
