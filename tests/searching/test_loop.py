@@ -285,6 +285,11 @@ def test_a_budget_that_ends_in_the_warm_up_finds_nothing(parts):
     assert search.spent.weight_steps == 5
 
 
+def test_minutes_allow_one_round_on_the_slowest_machine(parts):
+    search = begin(parts, weights={"warmup": 60}, rounds=100, minutes=1e-9)
+    assert [one.number for one in search.rounds()] == [1]
+
+
 def test_a_search_in_one_stage_names_no_stage(parts):
     assert [one.stage for one in begin(parts, rounds=2).rounds()] == [None, None]
 

@@ -131,6 +131,10 @@ class Budgeted:
         reserved = self.selection_seconds() if self.settings.minutes is not None else 0.0
         return self.budget.used(replace(self.spent, seconds=self.clock.seconds), reserved)
 
+    def has_spent(self, share: float) -> bool:
+        """Whether that share of the budget is spent. Minutes allow one round, on the slowest machine, too."""
+        return self.used() >= share and (self.number > 0 or self.settings.minutes is None)
+
     def late(self) -> bool:
         """Whether no round has begun after half of the first stage's time."""
         if self.settings.minutes is None or self.number:

@@ -74,11 +74,11 @@ class Search(Budgeted):
 
     def rounds(self) -> Iterator[Round]:
         """The rounds that remain, one at a time (Algorithm 1 of the paper)."""
-        while self.used() < 1 and not self.strategy.finished:
-            if self.used() >= ends(self.stages)[self.stage]:
+        while not self.has_spent(1.0) and not self.strategy.finished:
+            if self.has_spent(ends(self.stages)[self.stage]):
                 self._next_stage()
             self._warm_up()
-            if self.used() >= ends(self.stages)[self.stage]:
+            if self.has_spent(ends(self.stages)[self.stage]):
                 continue
             self.trials.clear()  # of a selection before the budget was extended
             with self.clock, self.joint_statistics():
