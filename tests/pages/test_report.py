@@ -53,7 +53,7 @@ def test_nothing_is_loaded_and_everything_has_a_name(tmp_path, space):
 def test_the_cell_is_drawn_and_can_be_copied(tmp_path, space):
     pytest.importorskip("pygraphviz", reason="needs pygraphviz (idarts[draw])")
     text = write_report(write_run(tmp_path / "run", space)).read_text(encoding="utf-8")
-    assert 'aria-label="The cell as a graph"' in text
+    assert 'aria-label="The architecture as a graph"' in text
     copied = re.search(r'<pre class="copy"[^>]*>(.*?)</pre>', text, re.DOTALL)[1]
     assert copied.startswith({"nas-bench-201": "|nor_conv", "darts": "Genotype(", "nas-bench-1shot1-s1": "{"}[space])
 

@@ -1,10 +1,10 @@
-"""An architecture inside a page: its cell as a graph, and its text."""
+"""An architecture inside a page: its cells or blocks as a graph, and its text."""
 
 import re
 from dataclasses import dataclass, field
 from html import escape
 
-from idarts.arch import Architecture, as_text, parse
+from idarts.arch import Architecture, as_text, parse, space_of
 from idarts.arch.drawing import render
 from idarts.errors import InputError
 
@@ -31,8 +31,9 @@ def shown(architecture: Architecture | str | None) -> Shown:
     """
     if not isinstance(architecture, Architecture):
         return Shown(architecture)
-    text, choices = as_text(architecture), dict(architecture.choices)
-    if not architecture.cells:
+    text, drawn = as_text(architecture), can_be_drawn(architecture)
+    choices = {} if drawn and not architecture.cells else dict(architecture.choices)  # such a drawing shows them
+    if not drawn:
         return Shown(text, choices=choices)
     try:
         return Shown(text, draw(architecture), choices=choices)
@@ -48,13 +49,22 @@ def small(text: str, drawn: bool = True) -> Shown:
     """
     try:
         architecture = parse(text) if drawn else None
-        return Shown(text, draw(architecture, text) if architecture and architecture.cells else None)
+        return Shown(text, draw(architecture, text) if architecture and can_be_drawn(architecture) else None)
     except InputError:
         return Shown(text)
 
 
-def draw(architecture: Architecture, label: str = "The cell as a graph") -> str:
-    """The cell as SVG for a page, whose style has its colours for day and night; it is read out as one label."""
+def can_be_drawn(architecture: Architecture) -> bool:
+    """Whether there are cells, or choices that the space draws like cells.
+
+    >>> can_be_drawn(parse("nas-bench-201:0")), can_be_drawn(parse("mobile:k3e3+k3e3+k3e3+k3e3+k3e3"))
+    (True, True)
+    """
+    return bool(space_of(architecture).style.cells(architecture))
+
+
+def draw(architecture: Architecture, label: str = "The architecture as a graph") -> str:
+    """The architecture as SVG for a page, whose style has its colours for day and night; it is read out as one label."""
     svg = render(architecture, "svg").decode()
     bare = re.sub(f' (?:{_NOT_HERE})="[^"]*"|<title>[^<]*</title>\\n?|<!--.*?-->\\n?', "", svg, flags=re.DOTALL)
     short = re.sub(r"(\.\d)\d+", r"\1", bare[bare.index("<svg") :])
