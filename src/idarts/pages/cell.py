@@ -64,7 +64,7 @@ def can_be_drawn(architecture: Architecture) -> bool:
 
 
 def draw(architecture: Architecture, label: str = "The architecture as a graph") -> str:
-    """The architecture as SVG for a page, whose style has its colours for day and night; it is read out as one label."""
+    """The architecture as SVG for a page, whose style has colours for day and night; it is read out as one label."""
     svg = render(architecture, "svg").decode()
     bare = re.sub(f' (?:{_NOT_HERE})="[^"]*"|<title>[^<]*</title>\\n?|<!--.*?-->\\n?', "", svg, flags=re.DOTALL)
     short = re.sub(r"(\.\d)\d+", r"\1", bare[bare.index("<svg") :])
