@@ -197,7 +197,7 @@ def on_ray(address: str, threads: int = 1, gpus: float = 0) -> Iterator[Call]:
         except ray.exceptions.RayError as error:
             if isinstance(error, ray.exceptions.LocalRayletDiedError):
                 lost.set()
-            raise EngineError(f"its worker was killed, or crashed ({type(error).__name__})") from None
+            raise EngineError(f"its worker was killed, or crashed ({_reason(error)})") from None
         finally:
             waiting.discard(handle)
 
@@ -212,6 +212,11 @@ def on_ray(address: str, threads: int = 1, gpus: float = 0) -> Iterator[Call]:
             yield call
     finally:
         ray.shutdown()
+
+
+def _reason(error: Exception) -> str:
+    """The kind of one of Ray's errors; of an exception in a task, such as a missing module, its last line."""
+    return str(error).strip().splitlines()[-1] if hasattr(error, "cause") else type(error).__name__
 
 
 @contextmanager
