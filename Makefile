@@ -18,9 +18,9 @@ demo: $(STAMP)
 test: check
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -rs
 
-# Damaged files and faults at file operations, thousands of them: see docs/reliability.md. About an hour of CPU time.
+# Damaged files and faults at file operations, thousands of them: see docs/reliability.md. About two hours of CPU time.
 torture: $(STAMP)
-	IDARTS_TORTURE=$${IDARTS_TORTURE:-6000} $(BIN)/python -m pytest -n 2 --timeout 0 tests/torture
+	IDARTS_TORTURE=$${IDARTS_TORTURE:-6000} $(BIN)/python -m pytest -n 2 --timeout 0 tests/torture tests/security/test_fuzz.py
 
 # Small faults in the source, of which tests must notice 85 %: see docs/reliability.md. Results are in mutants.jsonl: a
 # second call continues, and --again tries survivors once more. About an hour of CPU time.
