@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,7 @@ from idarts.layers.lean import (
     conv2d,
     lean,
     relu,
+    statistics_by,
     unlean,
 )
 
@@ -238,6 +240,22 @@ def test_batch_norm_needs_two_values_and_four_dimensions() -> None:
         LeanBatchNorm2d(3)(torch.zeros(2, 3))
     with pytest.raises(RuntimeError, match="running_mean"):
         batch_norm(random(2, 3, 4, 4), None, None, training=False)
+
+
+@pytest.mark.parametrize("length", [1, 2, 5])
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm_refuses_vectors_of_another_length(training: bool, place: int, length: int) -> None:
+    """Torch's kernel below checks nothing: it reads past the end of a short one."""
+    vectors = [torch.ones(length if place == number else 3) for number in range(4)]
+    wrong = f"{('running_mean', 'running_var', 'weight', 'bias')[place]} should contain 3 elements not {length}"
+    x = torch.randn(16, 3, 16, 16, requires_grad=True)
+    for gathers in (False, True):
+        with (
+            statistics_by(lambda own: own[None]) if gathers else nullcontext(),
+            pytest.raises(RuntimeError, match=wrong),
+        ):
+            batch_norm(x, *vectors, training=training)
 
 
 def network() -> nn.Sequential:

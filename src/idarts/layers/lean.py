@@ -77,10 +77,12 @@ def batch_norm(
     >>> torch.allclose(y, functional.batch_norm(x, None, None, weight, training=True), atol=1e-6)
     True
     """
-    if training and _gathers:
+    vectors = (running_mean, running_var, weight, bias)
+    known = training or (running_mean is not None and running_var is not None)
+    fits = known and all(t is None or t.shape == x.shape[1:2] for t in vectors)  # if not, torch raises an error
+    if fits and training and _gathers:
         return _joint_batch_norm(x, running_mean, running_var, weight, bias, momentum, eps)
-    known = training or (running_mean is not None and running_var is not None)  # if not, torch raises an error
-    if not known or must_fall_back(x, weight, bias, running_mean, running_var):
+    if not fits or must_fall_back(x, weight, bias, running_mean, running_var):
         return functional.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
     if training and x.numel() == x.shape[1]:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {x.size()}")
