@@ -3,6 +3,7 @@
 import os
 import signal
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 import torch
@@ -103,17 +104,21 @@ def test_a_job_that_is_closed_between_rounds_writes_a_checkpoint(tmp_path):
     assert [entry["total"] for entry in log] == [1, 3, 6, 10, 15, 21]
 
 
-def test_without_a_terminal_a_run_that_stops_still_writes_its_checkpoint(tmp_path):
-    def hang_up(record):
-        if record.number == 3:
+@pytest.mark.parametrize("when", ["before", "while"])
+def test_without_a_terminal_a_run_that_stops_still_writes_its_checkpoint(tmp_path, when):
+    """The signal comes before the round is shown, or while."""
+
+    def hang_up(now, record):
+        if record.number == 3 and now == when:
             os.kill(os.getpid(), signal.SIGHUP)
         return vars(record)
 
     def show(record, _work):
+        hang_up("while", record)
         if record.number == 3:
             raise BrokenPipeError
 
-    job = Job(Count(6), hang_up, lambda _: {}, kind="count")
+    job = Job(Count(6), partial(hang_up, "before"), lambda _: {}, kind="count")
     with pytest.raises(Interrupted, match="3"):
         run_job(lambda: job, Settings(), tmp_path / "run", on_round=show)
     assert numbers(tmp_path / "run") == [2, 3]

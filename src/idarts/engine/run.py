@@ -4,7 +4,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
@@ -186,8 +186,11 @@ def _run_rounds(job: Job, log: RunLog | None, saving: Saving, on_round: OnRound 
         if log:
             log.round(job.entry(record))
             if on_round:
-                with suppress(OSError) if saving.requests.stop else nullcontext():  # the terminal may be gone
+                try:
                     on_round(record, job.work)
+                except OSError:
+                    if not saving.requests.stop:  # else SIGHUP came, perhaps just now, and the terminal is gone
+                        raise
         saving.after_round()
         yield from _saved_on_close(job, saving)
     saving.save()  # a kill while the result is computed loses no round
