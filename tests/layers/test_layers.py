@@ -242,6 +242,19 @@ def test_batch_norm_needs_two_values_and_four_dimensions() -> None:
         batch_norm(random(2, 3, 4, 4), None, None, training=False)
 
 
+@pytest.mark.parametrize("precision", [None, torch.bfloat16])
+def test_batch_norm_of_an_expanded_weight(precision: torch.dtype | None) -> None:
+    """Torch's own kernel of the gradient reads past its end where the channels are last."""
+    x, u = (random(4, 32, 2, 2, seed=seed, dtype=torch.float32) for seed in (0, 1))
+    x, u = (t.detach().contiguous(memory_format=torch.channels_last).requires_grad_() for t in (x, u))
+    weight = torch.full((1,), 2.0, requires_grad=True).expand(32)
+    with torch.autocast("cpu", precision, enabled=precision is not None):
+        ours, expected = (
+            torch.autograd.grad(batch_norm(x, None, None, w, training=True), x, u) for w in (weight, weight.clone())
+        )
+    assert_same(ours, expected)
+
+
 @pytest.mark.parametrize("length", [1, 2, 5])
 @pytest.mark.parametrize("place", range(4))
 @pytest.mark.parametrize("training", [True, False])

@@ -82,12 +82,13 @@ def batch_norm(
     fits = known and all(t is None or t.shape == x.shape[1:2] for t in vectors)  # if not, torch raises an error
     if fits and training and _gathers:
         return _joint_batch_norm(x, running_mean, running_var, weight, bias, momentum, eps)
+    # Torch's channels-last kernels read past the end of an expanded weight.
+    weight, bias = (None if t is None else t.contiguous() for t in (weight, bias))
     if not fits or must_fall_back(x, weight, bias, running_mean, running_var):
         return functional.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
     if training and x.numel() == x.shape[1]:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {x.size()}")
-    # Torch's channels-last kernel reads past the end of an expanded weight.
-    weight, bias = (None if t is None else _view(t.contiguous()) for t in (weight, bias))
+    weight, bias = (None if t is None else _view(t) for t in (weight, bias))
     y: Tensor = call(BatchNorm, x, weight, bias, running_mean, running_var, training, momentum, eps)
     return y
 
