@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from idarts.arch import as_text
 from idarts.data import Batches, load, split
 from idarts.data.record import take
 from idarts.hypergrad import (
@@ -57,11 +58,9 @@ ESTIMATORS = {
     "truncated-reverse": TruncatedReverse(3, 2, 0.05),
     "differences": Neumann(2, 0.05, products="finite_difference", radius=1e-4),
 }
-SEARCHES = {  # each relaxation, objective and strategy with shared weights once
-    "idarts": {
-        "hypergradient": {"step": 0.05},  # "auto", which is slow at first, is among the estimators
-        "selection": {"rule": "trials", "samples": 2, "steps": 2, "batches": 1},
-    },
+FEW = {"hypergradient": {"step": 0.05}}  # "auto", which is slow at first, is among the estimators
+SEARCHES = {  # each relaxation, objective, strategy with shared weights and space once
+    "idarts": {**FEW, "selection": {"rule": "trials", "samples": 2, "steps": 2, "batches": 1}},
     "darts": {},
     "gdas": {},
     "drnas": {},
@@ -78,6 +77,17 @@ SEARCHES = {  # each relaxation, objective and strategy with shared weights once
     "mdenas": {},
     "en2as": {"selection": {"samples": 2, "batches": 1}},
     "enas": {"controller": {"samples": 2}, "selection": {"samples": 2, "batches": 1}},
+    "random-nas": {"selection": {"samples": 2, "batches": 1}},
+    "regularised-evolution": {"population": {"size": 1}, "evaluator": {"kind": "shared-weights", "batches": 1}},
+    "idarts in nas-bench-1shot1-s3": FEW,
+    "darts-first-order in darts": {},
+    "darts-first-order in mobile": {},
+}
+PROPOSING = {  # strategies without a supernet
+    "random-search": {},
+    "regularised-evolution": {"population": {"size": 1}},
+    "nasnet": {"controller": {"samples": 2}, "selection": {"samples": 1, "steps": 1, "batches": 1}},
+    "pnas": {"population": {"size": 1}},
 }
 PARTS = split(take(load("digits").train, torch.arange(200), {}), 0.5, seed=0)
 
@@ -150,13 +160,15 @@ def estimate(name, device):
     return found.grads[0], list(pretend.waits)
 
 
-def begin(name, device, rounds=2):
+def begin(name, device, rounds=2, **more):
     torch.manual_seed(3)
-    chosen = space("nas-bench-201")
-    settings = config(name, rounds=rounds, batch=4, inner_steps=1, **SEARCHES[name])
+    method, _, other = name.partition(" in ")
+    chosen = space(other or "nas-bench-201")
+    settings = config(method, rounds=rounds, batch=4, inner_steps=1, **(more or SEARCHES[name]))
 
     def supernet(stage):
-        skeleton = chosen.skeleton.changed(depth=round(stage.deepen), channels=4)
+        depth = round((3 if other == "darts" else 1) * stage.deepen)  # with a cell of each kind
+        skeleton = chosen.skeleton.changed(depth=depth, channels=5 if other else 4)
         relaxation = settings.build_relaxation(stage.relaxation)
         return chosen.supernet(skeleton, in_channels=1, relaxation=relaxation).to(device)
 
@@ -164,7 +176,8 @@ def begin(name, device, rounds=2):
         return network(architecture, chosen.skeleton.changed(depth=1, channels=4), in_channels=1).to(device)
 
     batches = (Batches(part, 4, seed=seed, device=device) for seed, part in enumerate(PARTS))
-    return Task(supernet, *batches, settings, network=build).search()
+    parts = {"sample": chosen.sample, "mutate": chosen.mutate, "growth": chosen.growth}
+    return Task(supernet, *batches, settings, network=build, **parts).search()
 
 
 def search(name, device):
@@ -178,6 +191,12 @@ def search(name, device):
     work._step_architecture()
     alpha = torch.cat([a.detach().reshape(-1) for a in work.a])
     return alpha, weights, list(pretend.waits), str(work.select())
+
+
+def propose(name, device):
+    """The validation loss of the first architecture that a strategy without a supernet trains, and the selected one."""
+    work = begin(name, device, rounds=6, evaluator={"steps": 2, "batches": 1}, **PROPOSING[name])
+    return [work._step_architecture().loss, as_text(work.select())]
 
 
 def resume(name, device):
@@ -256,6 +275,8 @@ def main(out):
         note(f"estimate {name}", both, estimate, name)
     for name in SEARCHES:
         note(f"search {name}", both, search, name)
+    for name in PROPOSING:
+        note(f"propose {name}", lambda name=name: [propose(name, device) for device in ("cpu", "pretend")])
     note("resume", resume, "drnas", "pretend")
     note("train", train, "pretend")
     note("trial", trial, "pretend")

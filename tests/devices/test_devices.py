@@ -11,7 +11,7 @@ from pathlib import Path
 from socket import socket
 
 import pytest
-from cases import ESTIMATORS, SEARCHES
+from cases import ESTIMATORS, PROPOSING, SEARCHES
 
 from idarts.hypergrad import SOLVERS
 
@@ -21,7 +21,7 @@ MORE_TO_ESTIMATE = {"conjugate-gradient": 6, "exact": 3, "neumann": 3, "differen
 # Waits in a weight step: none, but a drawn path must be known to the host, which starts only what is on it.
 TO_TRAIN = {"gdas": 1, "parsec": 8, "en2as": 1, "enas": 6}
 # Waits in an α step: diagnostics (two), and loss with accuracy.
-TO_STEP = {"idarts": 4, "gdas": 4, "parsec": 10, "xnas": 4, "enas": 22}
+TO_STEP = {"idarts": 4, "gdas": 4, "parsec": 10, "xnas": 4, "enas": 22, "idarts in nas-bench-1shot1-s3": 4}
 # They draw on the device, whose generator is another one, or after something that did.
 DRAWING = {"gdas", "drnas", "parsec", "p-darts", "setn", "enas"}
 
@@ -67,6 +67,12 @@ def test_a_search_on_the_device_waits_only_where_it_must(found, name):
     assert name in DRAWING or seen["difference"] <= 1e-4
     assert len(weights) <= TO_TRAIN.get(name, 0), weights
     assert len(step) <= TO_STEP.get(name, 3), step
+
+
+@pytest.mark.parametrize("name", PROPOSING)
+def test_a_search_without_a_supernet_on_the_device_is_that_on_the_cpu(found, name):
+    (loss, selected), on_device = result(found, f"propose {name}")
+    assert on_device == [pytest.approx(loss, abs=1e-5), selected]
 
 
 def test_a_search_that_draws_on_the_device_resumes_bit_for_bit(found):

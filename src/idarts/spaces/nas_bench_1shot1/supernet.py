@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from idarts.arch import Architecture, Skeleton
 from idarts.errors import InputError
+from idarts.layers.constants import constant
 from idarts.layers.fallback import must_fall_back
 from idarts.layers.functions import Linear
 from idarts.layers.lean import conv2d, lean, relu
@@ -150,7 +151,9 @@ class FusedCell(nn.Module):
             shape = like.shape[0], self.width, *like.shape[2:]
             return like.new_zeros(shape).to(memory_format=torch.channels_last)
         weights = mixture.weights[row]
-        return mix(list(terms.values()), weights if len(terms) == len(weights) else weights[list(terms)])
+        if len(terms) < len(weights):
+            weights = weights[constant(list(terms), weights.device)]
+        return mix(list(terms.values()), weights)
 
 
 class ConvNormReLU(nn.Module):
