@@ -126,6 +126,24 @@ def test_the_penalty_moves_alpha_to_the_target(parts):
     assert abs(ends[0.1] / 129_306 - 1) < 0.5 * abs(ends[0.0] / 129_306 - 1)
 
 
+def test_an_option_that_takes_no_part_is_not_picked(parts):
+    """Not from α, nor from values in its place; and the cost target holds."""
+    streams = [Batches(part, 8, seed=seed) for seed, part in enumerate(parts)]
+    settings = config("darts-first-order", rounds=1, cost={"kind": "parameters", "target": 372_346})
+    search = Task(supernet(), *streams, settings).search()
+    search.mask = {"cell": [[op != "avg_pool_3x3" for op in OPS] for _ in range(6)]}
+    values = torch.zeros(6, 5)
+    values[:, OPS.index("avg_pool_3x3")] = 5.0
+    search.net.alpha["cell"].data[:] = values
+    assert "avg_pool_3x3" not in nas_bench_201.to_ops(search.pick())
+    wanted = ["skip_connect", "nor_conv_1x1", "nor_conv_3x3", "skip_connect", "nor_conv_1x1", "skip_connect"]
+    for row, op in enumerate(wanted):
+        values[row, OPS.index(op)] = 1.0
+    picked = search.pick({"cell": values})
+    assert list(nas_bench_201.to_ops(picked)) == wanted
+    assert search.cost.cost(picked) == 372_346
+
+
 @pytest.mark.parametrize("method", ["random-nas", "setn"])
 def test_what_is_drawn_keeps_to_the_budget(parts, method):
     streams = [Batches(part, 8, seed=seed) for seed, part in enumerate(parts)]

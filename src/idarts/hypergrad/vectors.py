@@ -22,6 +22,11 @@ class Layout:
     >>> vector = layout.flatten((torch.ones(2, 3), torch.zeros(4)))
     >>> vector.shape, [part.shape for part in layout.unflatten(vector)]
     (torch.Size([10]), [torch.Size([2, 3]), torch.Size([4])])
+    >>> mixed = Layout.of((torch.zeros(2), torch.zeros(1, dtype=torch.float64)))
+    >>> mixed.mixed, mixed.dtype, [part.dtype for part in mixed.unflatten(mixed.zeros())]
+    (True, torch.float64, [torch.float32, torch.float64])
+    >>> layout.mixed  # parts of one dtype are not looked at
+    False
     """
 
     shapes: tuple[torch.Size, ...]

@@ -90,7 +90,12 @@ def round_of(search: "Search", train: Tensor, step: Step) -> Round:
 
 
 def accuracy(outputs: Any, labels: Any) -> Tensor:
-    """The share of correct classes; NaN where the task is not classification."""
+    """The share of correct classes; NaN where the task is not classification.
+
+    >>> outputs, labels = torch.tensor([[2.0, 1.0], [3.0, 4.0]]), torch.tensor([0, 0])
+    >>> accuracy(outputs, labels), accuracy(outputs, [0, 0]), accuracy([outputs], labels)
+    (tensor(0.5000), tensor(nan), tensor(nan))
+    """
     if not isinstance(outputs, Tensor) or not isinstance(labels, Tensor):
         return torch.tensor(math.nan)
     if outputs.dim() < 2 or labels.is_floating_point() or labels.shape != outputs.argmax(dim=1).shape:

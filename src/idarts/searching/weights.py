@@ -26,12 +26,13 @@ class WeightTraining:
     `also_grads`, for no further evaluation.
     """
 
+    evaluations: int  # of gradients in the last step
+
     def __init__(self, net: Supernet, task: "Task", settings: Config) -> None:
         self.net, self.task = net, task
         weights = settings.weights
         require_options(OBJECTIVES, weights.objective, weights.objective_options)
         self.objective = OBJECTIVES[weights.objective](settings, **weights.objective_options)
-        self.evaluations = 1  # gradient evaluations of the last step
         self.also: tuple[nn.Parameter, ...] = ()
         self.also_grads: list[Tensor] = []
         self.sgd = SGD(
