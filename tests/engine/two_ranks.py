@@ -198,7 +198,7 @@ def normalised(batch_norm):
 
 def tampered():
     """α is touched on one rank after a round: every rank must say so."""
-    work = begun("idarts")
+    work = begun("gdas")
     rounds = work.rounds()
     next(rounds)
     if rank() == 1:
@@ -213,7 +213,7 @@ def tampered():
 
 def timed():
     """A budget of minutes, which the rate follows, on ranks of which one is slower: after how many weight steps."""
-    work = begun("idarts", minutes=0.04, rounds=10**6, weights={"warmup": 10**6})
+    work = begun("idarts", minutes=0.03, rounds=10**6, weights={"warmup": 10**6})
     plain = work.task.loss
 
     def slow(outputs, targets):
