@@ -47,10 +47,6 @@ def command(out, *more):
     return [sys.executable, "-m", "idarts", "train", *more, "--out", str(out)]
 
 
-def finish(*arguments):
-    return subprocess.run(command(*arguments), capture_output=True, text=True, check=False, env=environment())
-
-
 def environment():
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     return os.environ | {"OMP_NUM_THREADS": "1", "PATH": path}
@@ -94,7 +90,8 @@ def same_weights(first, second):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     out = tmp_path_factory.mktemp("whole") / "run"
-    done = finish(out, *SMALL, *FAST)
+    words = command(out, *SMALL, *FAST)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment())
     assert done.returncode == 0, done.stderr
     assert "test accuracy" in done.stdout
     return out
@@ -121,8 +118,7 @@ def test_killed_at_a_random_moment_and_resumed_to_the_bit(whole, tmp_path):
     _, code = stop_after(out, rounds, signal.SIGKILL)
     assert code == -signal.SIGKILL
     assert checkpoint.latest(out / "checkpoints", "train")[0] >= rounds - 2
-    done = finish(out, "--resume")  # the settings are those it began with
-    assert done.returncode == 0, done.stderr
+    assert main(["train", "--resume", "--out", str(out)]) == 0  # the settings are those it began with
     assert log(out) == log(whole)
     assert same_weights(out, whole)
     assert logged_steps(out) == logged_steps(whole) == list(range(1, 25))
