@@ -11,21 +11,23 @@ import pytest
 import torch
 from counting_job import count, outcome
 from faults import KINDS, Faults, KilledError, fresh, injected
+from torch import nn
 
+import idarts
+from idarts import Choice, data
 from idarts.arch import parse
+from idarts.data.record import take
 from idarts.engine.folder import is_run, read_result
 from idarts.errors import IdartsError
 from idarts.experiments import Experiment, FunctionJob, Request, run_experiment
 from idarts.experiments.store import RESULTS
-from idarts.searching import RunConfig
-from idarts.searching import run as search
 from idarts.spaces import SPACES
 from idarts.spaces.networks import network
 from idarts.training import load, save, train
 from idarts.training.card import Card
 
 TORTURE = int(os.environ.get("IDARTS_TORTURE", "0"))
-SMALL = {"depth": 1, "channels": 4, "batch": 32, "log": "none"}
+DIGITS = take(data.load("digits").train, torch.arange(96), {})
 
 
 def square(number):
@@ -45,13 +47,21 @@ def squared(path):
     run_experiment(Experiment("squares", "Squares.", lambda _: jobs), Request(out=path), tell=lambda _: None)
 
 
+def tiny():
+    """A model of few tensors: each of them is a few file operations, and all of these shall fail in turn."""
+    torch.manual_seed(0)
+    curve = nn.Sequential(nn.Linear(64, 2), nn.Tanh(), nn.Linear(2, 10))
+    return nn.Sequential(nn.Flatten(), Choice({"line": nn.Linear(64, 10), "curve": curve}, name="layer"))
+
+
 def searched(path):
-    config = RunConfig(space="nas-bench-201", data="digits", rounds=2, checkpoint_rounds=1, inner_steps=1, **SMALL)
-    search(config, path, resume=is_run(path))
+    settings = {"rounds": 2, "checkpoint_rounds": 1, "inner_steps": 1, "batch": 8, "log": "none"}
+    idarts.search(tiny(), DIGITS, method="darts-first-order", out=path, resume=is_run(path), **settings)
 
 
 def trained(path):
-    train("nas-bench-201:0", "digits", out=path, epochs=1, checkpoint_rounds=40, resume=is_run(path), **SMALL)
+    settings = {"epochs": 2, "checkpoint_rounds": 1, "batch": 32, "log": "none"}
+    train(tiny(), (DIGITS.images, DIGITS.labels), out=path, resume=is_run(path), **settings)
 
 
 def exported(path):
@@ -63,8 +73,8 @@ def without_times(result):
     return {key: value for key, value in result.items() if key not in ("seconds", "metrics")}
 
 
-def of_model(path):
-    return {name: tensor.tolist() for name, tensor in load(path).state_dict().items()}
+def of_model(path, **model):
+    return {name: tensor.tolist() for name, tensor in load(path, **model).state_dict().items()}
 
 
 JOBS = {  # what is done, what it leaves, and whether there is something to overwrite
@@ -73,9 +83,9 @@ JOBS = {  # what is done, what it leaves, and whether there is something to over
     "experiment": (squared, lambda path: (path / RESULTS).read_text(), False),
     "export": (exported, of_model, True),
     "search": (searched, lambda path: without_times(read_result(path)), False),
-    "training": (trained, lambda path: (without_times(read_result(path)), of_model(path)), False),
+    "training": (trained, lambda path: (without_times(read_result(path)), of_model(path, model=tiny())), False),
 }
-FEW = {"run": 60, "overwrite": 40, "experiment": 30, "export": 30, "search": 2, "training": 2}  # in `make test`
+FEW = {"run": 60, "overwrite": 40, "experiment": 30, "export": 30, "search": 40, "training": 40}  # in `make test`
 
 
 def attempt(work, path, faults):
