@@ -1,15 +1,12 @@
 """Parts from outside the package, one file each: by object and by `module:name`, end to end, killed and resumed."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from commands import Command
 
 import idarts
 from idarts.arch import SPACES
@@ -73,25 +70,19 @@ def result_of(out):
 
 def kill_after(rounds, run, *arguments):
     """Start a command in a process of its own, and kill it once the search in the folder `run` has logged rounds."""
-    paths = os.pathsep.join([str(PARTS), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "idarts", *arguments]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    log = run / "metrics.jsonl"
-    while process.poll() is None and (not log.exists() or log.read_text().count("\n") < rounds):
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL, errors
+    process = Command(*arguments)
+    process.until_rounds(run, rounds)
+    process.send(signal.SIGKILL)
+    assert process.end() == -signal.SIGKILL, process.errors
 
 
 @pytest.mark.parametrize("kind", CASES)
 def test_by_name_killed_and_resumed(kind, tmp_path, capsys, as_if_new):
     option, reference, _, registry = CASES[kind]
-    typed = [option, reference, "--rounds", "14"]
+    typed = [option, reference, "--rounds", "8"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert main(["search", *SMALL, *typed, "--out", str(whole)]) == 0
-    kill_after(5, killed, "search", *SMALL, *typed, "--out", str(killed))
+    kill_after(3, killed, "search", *SMALL, *typed, "--out", str(killed))
     assert not (killed / "result.json").exists()
     as_if_new(registry)
     capsys.readouterr()

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from random import Random
 
 import numpy as np
 import pytest
 import torch
+from commands import Command
 from torch import nn
 
 import idarts
@@ -39,16 +39,7 @@ SMALL = ["--preset", "smoke", "--channels", "4", "--batch", "16", "--rounds", "1
 
 
 def command(out, *more):
-    return [sys.executable, "-m", "idarts", "search", *SMALL, "--out", str(out), *more]
-
-
-def finish(out, *more):
-    """Run to the end in this process, which spares the start of another."""
-    assert main(command(out, *more)[3:]) == 0
-
-
-def one_thread():
-    return os.environ | {"OMP_NUM_THREADS": "1"}
+    return ["search", *SMALL, "--out", str(out), *more]
 
 
 def log(out):
@@ -59,28 +50,20 @@ def log(out):
     ]
 
 
-def started(out, *more):
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command(out, *more), text=True, env=one_thread(), **pipes)
-
-
 def stop_after(out, rounds, number):
     """Start a run, send it a signal once so many rounds are on record, and wait for its end."""
-    process = started(out)
-    metrics = out / "metrics.jsonl"
-    for _ in range(1200):
-        if process.poll() is not None or (metrics.exists() and metrics.read_text().count("\n") >= rounds):
-            break
-        time.sleep(0.05)
-    process.send_signal(number)
-    shown = process.communicate(timeout=60)
-    return process.returncode, shown
+    process = Command(*command(out))
+    process.until_rounds(out, rounds)
+    process.send(number)
+    process.end()
+    return process
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
+    """Run in this process; the others in processes of their own must come to the same."""
     out = tmp_path_factory.mktemp("whole") / "run"
-    finish(out)
+    assert main(command(out)) == 0
     return out
 
 
@@ -98,12 +81,11 @@ def test_a_run_leaves_what_it_should(whole):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_killed_at_a_random_moment_and_resumed_to_the_bit(whole, tmp_path, seed):
     out, rounds = tmp_path / "run", Random(seed).randint(3, 12)
-    code, _ = stop_after(out, rounds, signal.SIGKILL)
-    assert code == -signal.SIGKILL
+    assert stop_after(out, rounds, signal.SIGKILL).code == -signal.SIGKILL
     kept = checkpoint.latest(out / "checkpoints")
     assert kept is not None
     assert kept[0] >= rounds - 2  # no more is lost than the steps since the last checkpoint
-    finish(out, "--resume")
+    assert main(command(out, "--resume")) == 0
     assert log(out) == log(whole)
     final = [checkpoint.latest(folder / "checkpoints")[1]["net"] for folder in (out, whole)]
     assert all(torch.equal(final[0][key], final[1][key]) for key in final[1])
@@ -113,62 +95,56 @@ def test_killed_at_a_random_moment_and_resumed_to_the_bit(whole, tmp_path, seed)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_asked_to_stop_it_writes_a_checkpoint_and_says_how_to_continue(whole, tmp_path, number):
     out = tmp_path / "run"
-    code, (shown, errors) = stop_after(out, 3, number)
-    assert code == 130
-    assert "Traceback" not in errors
-    line = next(line for line in shown.splitlines() if "--resume" in line)
+    process = stop_after(out, 3, number)
+    assert process.code == 130
+    assert "Traceback" not in process.errors
+    line = next(line for line in process.output.splitlines() if "--resume" in line)
     assert checkpoint.latest(out / "checkpoints")[0] == len(log(out))
     if number == signal.SIGTERM:  # the same from here on
         return
-    done = subprocess.run(line.split(), capture_output=True, text=True, check=False, env=one_thread() | _path())
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PATH": path}
+    done = subprocess.run(line.split(), capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     assert log(out) == log(whole)
 
 
 def test_a_warm_up_says_so_and_can_be_stopped(tmp_path):
     out, long = tmp_path / "run", ["--rounds", "1", "--weights.warmup", "60"]
-    finish(tmp_path / "whole", *long)
-    process = started(out, *long)
-    assert any("warm-up: 0 of 60 weight steps" in line for line in process.stderr)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "stopping after this round" in errors
+    assert main(command(tmp_path / "whole", *long)) == 0
+    process = Command(*command(out, *long))
+    process.until(lambda: "warm-up: 0 of 60 weight steps" in process.errors)
+    process.send(signal.SIGINT)
+    assert process.end() == 130
+    assert "stopping after this round" in process.errors
     assert [path.name for path in (out / "checkpoints").iterdir()] == ["00000000.pt"]
-    finish(out, *long, "--resume")
+    assert main(command(out, *long, "--resume")) == 0
     assert log(out) == log(tmp_path / "whole")
 
 
 def test_a_second_signal_ends_at_once(tmp_path):
     slow = ["--batch", "512", "--inner-steps", "2000"]  # a round of minutes
-    process = started(tmp_path / "run", *slow)
-    while not (tmp_path / "run" / "metrics.jsonl").exists():
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    assert any("stopping after this round" in line for line in process.stderr)
-    assert process.poll() is None
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=20)
-    assert process.returncode == -signal.SIGTERM
+    process = Command(*command(tmp_path / "run", *slow))
+    process.until_rounds(tmp_path / "run", 0)
+    process.send(signal.SIGTERM)
+    process.until(lambda: "stopping after this round" in process.errors)
+    assert process.code is None
+    process.send(signal.SIGTERM)
+    assert process.end(timeout=20) == -signal.SIGTERM
 
 
 def test_a_selection_that_takes_a_while_says_so_and_can_be_stopped(tmp_path):
     out = tmp_path / "run"
     long = ["--rounds", "1", "--selection.rule", "trials", "--selection.samples", "4", "--selection.steps", "10"]
-    process = started(out, *long)
-    assert any("selection: trial 1 of 4, 10 steps each" in line for line in process.stderr)
-    process.send_signal(signal.SIGINT)
-    shown, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in errors
+    process = Command(*command(out, *long))
+    process.until(lambda: "selection: trial 1 of 4, 10 steps each" in process.errors)
+    process.send(signal.SIGINT)
+    assert process.end() == 130
+    assert "Traceback" not in process.errors
     assert not (out / "result.json").exists()
-    line = next(line for line in shown.splitlines() if "--resume" in line)
+    line = next(line for line in process.output.splitlines() if "--resume" in line)
     assert main(line.split()[1:]) == 0
     assert parse(str(out)).space == "nas-bench-201"
-
-
-def _path():
-    return {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
 
 
 def test_an_existing_run_is_not_overwritten_unasked_nor_for_nothing(whole, capsys):
@@ -216,15 +192,14 @@ def test_wrong_folders(tmp_path, capsys):
 
 def test_a_folder_in_use(tmp_path, capsys):
     out = tmp_path / "run"
-    process = subprocess.Popen(command(out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=one_thread())
+    process = Command(*command(out))
     try:
-        while not (out / "metrics.jsonl").exists():
-            time.sleep(0.05)
+        process.until_rounds(out, 0)
         assert main(["search", *SMALL, "--out", str(out), "--resume"]) == 2
         assert "in use by another run" in capsys.readouterr().err
     finally:
-        process.kill()
-        process.wait()
+        process.send(signal.SIGKILL)
+        process.end()
 
 
 def test_other_settings_are_not_resumed(whole, capsys):

@@ -8,11 +8,11 @@ import pydoc
 import signal
 import subprocess
 import sys
-import time
 from random import Random
 
 import pytest
 import torch
+from commands import Command
 from torch import nn
 
 import idarts
@@ -43,10 +43,6 @@ FAST = [
 ]
 
 
-def command(out, *more):
-    return [sys.executable, "-m", "idarts", "train", *more, "--out", str(out)]
-
-
 def environment():
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     return os.environ | {"OMP_NUM_THREADS": "1", "PATH": path}
@@ -70,16 +66,11 @@ def logged_steps(out):
 
 def stop_after(out, rounds, number):
     """Start a training, send it a signal once so many rounds are on record, and wait for its end."""
-    process = subprocess.Popen(
-        command(out, *SMALL, *FAST), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
-    )
-    metrics = out / "metrics.jsonl"
-    for _ in range(6000):
-        if process.poll() is not None or (metrics.exists() and metrics.read_text().count("\n") >= rounds):
-            break
-        time.sleep(0.01)
-    process.send_signal(number)
-    return process.communicate(timeout=60), process.returncode
+    process = Command("train", *SMALL, *FAST, "--out", out)
+    process.until_rounds(out, rounds)
+    process.send(number)
+    process.end()
+    return process
 
 
 def same_weights(first, second):
@@ -90,7 +81,7 @@ def same_weights(first, second):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     out = tmp_path_factory.mktemp("whole") / "run"
-    words = command(out, *SMALL, *FAST)
+    words = [sys.executable, "-m", "idarts", "train", *SMALL, *FAST, "--out", str(out)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment())
     assert done.returncode == 0, done.stderr
     assert "test accuracy" in done.stdout
@@ -115,8 +106,7 @@ def test_a_training_leaves_what_it_should(whole):
 
 def test_killed_at_a_random_moment_and_resumed_to_the_bit(whole, tmp_path):
     out, rounds = tmp_path / "run", Random().randint(3, 20)
-    _, code = stop_after(out, rounds, signal.SIGKILL)
-    assert code == -signal.SIGKILL
+    assert stop_after(out, rounds, signal.SIGKILL).code == -signal.SIGKILL
     assert checkpoint.latest(out / "checkpoints", "train")[0] >= rounds - 2
     assert main(["train", "--resume", "--out", str(out)]) == 0  # the settings are those it began with
     assert log(out) == log(whole)
@@ -127,11 +117,11 @@ def test_killed_at_a_random_moment_and_resumed_to_the_bit(whole, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_asked_to_stop_it_writes_a_checkpoint_and_says_how_to_continue(whole, tmp_path, number):
     out = tmp_path / "run"
-    (shown, errors), code = stop_after(out, 3, number)
-    assert code == 130
-    assert "Traceback" not in errors
+    process = stop_after(out, 3, number)
+    assert process.code == 130
+    assert "Traceback" not in process.errors
     assert checkpoint.latest(out / "checkpoints", "train")[0] == len(log(out)) < len(log(whole))
-    line = next(line for line in shown.splitlines() if "--resume" in line)
+    line = next(line for line in process.output.splitlines() if "--resume" in line)
     if number == signal.SIGTERM:  # the same from here on
         return
     done = subprocess.run(line.split(), capture_output=True, text=True, check=False, env=environment())
