@@ -6,10 +6,12 @@ They are forked from a server that has torch loaded: importing torch takes longe
 import io
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import tempfile
 import time
+import weakref
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,7 +23,9 @@ from idarts.experiments.engines import PRELOADED
 SERVER = multiprocessing.get_context("forkserver")
 
 
-def _run(words, folder):
+def _run(words, folder, environment):
+    os.environ.clear()  # the server's is that of the test that started it
+    os.environ.update(environment)
     for number in (1, 2):
         os.dup2(os.open(folder / str(number), os.O_WRONLY), number)
     sys.stdout, sys.stderr = (io.TextIOWrapper(io.FileIO(number, "w"), line_buffering=True) for number in (1, 2))
@@ -35,10 +39,11 @@ class Command:
 
     def __init__(self, *words):
         self._folder = Path(tempfile.mkdtemp())
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         for number in (1, 2):
             (self._folder / str(number)).touch()
         SERVER.set_forkserver_preload(PRELOADED)
-        self._process = SERVER.Process(target=_run, args=([*map(str, words)], self._folder))
+        self._process = SERVER.Process(target=_run, args=([*map(str, words)], self._folder, dict(os.environ)))
         self._process.start()
 
     @property
