@@ -16,6 +16,7 @@ TABLE: Table = {
         " hypergrad/test_wrong_derivatives",
         "hypergrad/solvers/*.py": f"{CORE} hypergrad/test_bad_input",
         "hypergrad/solvers/[abfrs]*.py": "hypergrad/test_methods hypergrad/test_running hypergrad/test_closed_forms",
+        "hypergrad/vectors.py": f"{CORE} hypergrad/test_bad_input devices/test_devices",  # which counts waits
         "hypergrad/warm.py": "hypergrad/test_methods hypergrad/test_running",
         "hypergrad/lift.py": "hypergrad/test_lift hypergrad/test_network hypergrad/test_bad_input",
         "hypergrad/swap.py": "hypergrad/test_lift hypergrad/test_network hypergrad/test_bad_input",
@@ -28,7 +29,7 @@ TABLE: Table = {
         "searching/round.py": LOOP,
         "searching/weights.py": LOOP,
         "searching/judge.py": f"searching/test_axes::TestSelection {LOOP}",
-        "searching/budget.py": f"{LOOP} searching/test_evaluators",
+        "searching/budget.py": f"searching/test_budget {LOOP} searching/test_evaluators",
         "searching/stage.py": f"searching/test_method_p_darts {LOOP}",
         "searching/strategies/gradient.py": f"{LOOP} searching/test_method_regularisers searching/test_defaults",
     },
