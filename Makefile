@@ -18,7 +18,7 @@ demo: $(STAMP)
 test: check
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -rs
 
-# Damaged files and faults at file operations, thousands of them: see docs/reliability.md. About two hours of CPU time.
+# Damaged files and faults at file operations, thousands of them: see docs/reliability.md. A quarter of an hour of CPU time.
 torture: $(STAMP)
 	IDARTS_TORTURE=$${IDARTS_TORTURE:-6000} $(BIN)/python -m pytest -n 2 --timeout 0 tests/torture tests/security/test_fuzz.py
 
