@@ -41,6 +41,8 @@ from idarts.spaces.prices import prices
 from idarts.tables import import_table, table
 from idarts.tables.nas_bench_201 import official
 from idarts.tables.nas_bench_201.pickles import read_pickle
+from idarts.tables.nas_bench_301 import surrogate
+from idarts.tables.nas_bench_301.boosting import Trees
 from idarts.tables.storage.columns import Columns, write_columns
 from idarts.training import load as load_model
 from idarts.training.card import Card
@@ -268,6 +270,13 @@ def _read_columns(place: Path) -> None:
     len(columns), "test" in columns and columns["test"]
 
 
+def _surrogate(place: Path) -> list[str]:
+    trees = Trees(90.0, np.array([[0, 1], [1, 0]], np.int16), np.ones((2, 4), np.float32))
+    feature, threshold = np.array([0, 3], np.int16), np.array([1, 1], np.uint8)
+    surrogate.Surrogate(feature, threshold, (trees, trees), 0.5, 7).save(place / "surrogate.npz")
+    return ["surrogate.npz"]
+
+
 def _pickles(place: Path) -> list[str]:
     content = {"meta_archs": ["|none~0|"], "arch2infos": {0: {("cifar10", 777): np.float64(3.5)}, 1: {"x": {1, 2}}}}
     (place / "a.pickle.pbz2").write_bytes(bz2.compress(pickle.dumps(content, protocol=4)))
@@ -364,6 +373,7 @@ TARGETS = {
     "cifar": Target(_cifar, _read_cifar, 6),
     "pictures": Target(_pictures, _read_pictures, 4),
     "columns": Target(_columns, _read_columns, 6),
+    "surrogate": Target(_surrogate, lambda place: surrogate.load(place / "surrogate.npz"), 3),
     "pickles": Target(_pickles, _read_pickles, 4),
     "inner pickle": Target(_inner_pickle, _read_inner_pickle, 6),
     "record": Target(_record, _read_record, 6),

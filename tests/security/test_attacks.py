@@ -30,6 +30,7 @@ from idarts.files import DEEPEST, csv_text, load_json, write_whole
 from idarts.pages.experiment import Section, write_page
 from idarts.pickles import NUMPY, unpickle
 from idarts.tables.nas_bench_201.pickles import read_pickle
+from idarts.tables.storage.columns import Columns, write_columns
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -311,6 +312,15 @@ def test_a_full_disk_is_one_line_for_the_log_too(tmp_path):
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
     expected = f"cannot write {tmp_path / folder.METRICS}: File too large"  # the run adds which checkpoint is whole
     assert done.stderr.splitlines()[-1] == f"idarts.errors.WriteError: {expected}"
+
+
+def test_a_zip_archive_of_the_future_is_one_line(tmp_path):
+    write_columns(tmp_path / "a.npz", {"test": np.zeros(3, np.float32)})
+    content = bytearray((tmp_path / "a.npz").read_bytes())
+    content[content.index(b"PK\x01\x02") + 6] = 200  # the version that is needed to extract it
+    (tmp_path / "a.npz").write_bytes(content)
+    with pytest.raises(InputError, match=r"cannot be read as a table \(zip file version 20\.0\); import it again$"):
+        Columns(tmp_path / "a.npz")
 
 
 # --- a full disk -----------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ class Columns:
                     raise ValueError("its list of columns is damaged")
                 self._members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
                 self._bytes = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
+        except Exception as error:  # damaged bytes can raise anything in zipfile
             raise InputError(f"{file} cannot be read as a table ({error}); import it again") from None
         lengths = {name: self._length(name) for name in self._members}
         if len(set(lengths.values())) > 1:
