@@ -9,9 +9,11 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from idarts import InputError, NotFiniteError
+from idarts.arch import parse
 from idarts.data import Batches, load, split
 from idarts.engine import checkpoint
 from idarts.searching import Task, config
+from idarts.searching.judge import look
 from idarts.spaces import space
 
 
@@ -321,6 +323,18 @@ def test_an_epoch_is_an_epoch_and_no_batch_is_drawn_in_vain(parts, method):
     assert len(drawn) == pytest.approx(11, abs=2)
     second_order = method in ("idarts", "darts", "darts-one-step")
     assert search.spent.weight_steps == len(drawn) - (rounds if second_order else 0)
+
+
+@pytest.mark.parametrize("cell", ["nas-bench-201:0", "nas-bench-201:1462"])
+def test_a_look_is_at_the_mixtures_that_are_given(parts, cell):
+    """Not at what the supernet mixes by itself; on the next validation batch."""
+    search, twin = begin(parts), begin(parts)
+    found = look(search, search.net.path(parse(cell)))
+    inputs, labels = next(twin.task.valid)
+    with torch.no_grad():
+        outputs = twin.net(inputs, mixtures=twin.net.path(parse(cell)))
+    assert found.loss == pytest.approx(cross_entropy(outputs, labels).item(), rel=1e-5)
+    assert found.accuracy == pytest.approx((outputs.argmax(1) == labels).double().mean().item())
 
 
 class TestCheckpoints:

@@ -1,6 +1,7 @@
 """P-DARTS: depth and options of its stages, dropout on skips, and at most M of them in the end."""
 
 import math
+from itertools import islice
 
 import pytest
 import torch
@@ -39,6 +40,22 @@ def test_a_search_goes_deeper_with_fewer_options_and_fresh_alpha():
     assert seen == [(1, 3, 5), (1, 3, 5), (2, 6, 4), (2, 6, 4), (3, 9, 2), (3, 9, 2)]
     assert not any(row[search.net.none] for row in search.mask["cell"])
     assert search.a[0].abs().max() < 3 * 0.1 + 0.01  # two rounds at a rate of at most 0.1, from 1e-3·randn
+
+
+@pytest.mark.parametrize("stopped", [1, 3])
+def test_a_search_resumes_in_any_stage_to_the_bit(stopped):
+    settings = {"inner_steps": 1, "hypergradient": {"method": "first-order"}}
+    whole = begin("p-darts", 6, **settings)
+    list(whole.rounds())
+    cut = begin("p-darts", 6, **settings)
+    list(islice(cut.rounds(), stopped))
+    state = cut.state_dict()  # with that of the random generators
+    resumed = begin("p-darts", 6, **settings)
+    resumed.load_state_dict(state)
+    list(resumed.rounds())
+    assert resumed.mask == whole.mask
+    for one, other in zip((*resumed.a, *resumed.w), (*whole.a, *whole.w), strict=True):
+        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize(
