@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
 
 import pytest
 import torch
@@ -323,6 +323,14 @@ def test_an_epoch_is_an_epoch_and_no_batch_is_drawn_in_vain(parts, method):
     assert len(drawn) == pytest.approx(11, abs=2)
     second_order = method in ("idarts", "darts", "darts-one-step")
     assert search.spent.weight_steps == len(drawn) - (rounds if second_order else 0)
+
+
+def test_none_is_selected_only_if_it_takes_part_and_may_be_selected(parts):
+    for part, choice in product((True, False), repeat=2):
+        search = begin(parts, none=part, selection={"none": choice})
+        search.a[0].data[:, search.net.none] = 5.0
+        ops = {edge.op for edge in search.pick().cell.edges}
+        assert ("none" in ops) == (part and choice), (part, choice)
 
 
 @pytest.mark.parametrize("cell", ["nas-bench-201:0", "nas-bench-201:1462"])
