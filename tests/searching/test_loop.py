@@ -325,6 +325,23 @@ def test_an_epoch_is_an_epoch_and_no_batch_is_drawn_in_vain(parts, method):
     assert search.spent.weight_steps == len(drawn) - (rounds if second_order else 0)
 
 
+def test_a_weight_step_reports_the_mean_of_all_mixtures_that_it_looked_at(parts):
+    search = begin(parts)
+    paths = [search.net.path(parse(f"nas-bench-201:{cell}")) for cell in (0, 1462)]
+    start = search.task.train.state_dict()
+
+    def step(*chosen):
+        """On the first batch, and at a rate of 0."""
+        search.task.train.load_state_dict(start)
+        search.weights.objective = lambda _, evaluate: sum(map(evaluate, chosen))
+        return search.weights.step(dict, 0.0)
+
+    one, other = map(step, paths)
+    assert not torch.equal(one, other)
+    torch.testing.assert_close(step(*paths), (one + other) / 2)
+    assert search.weights.evaluations == 2
+
+
 def test_none_is_selected_only_if_it_takes_part_and_may_be_selected(parts):
     for part, choice in product((True, False), repeat=2):
         search = begin(parts, none=part, selection={"none": choice})
