@@ -82,6 +82,7 @@ SEARCHES = {  # each relaxation, objective, strategy with shared weights and spa
     "idarts in nas-bench-1shot1-s3": FEW,
     "darts-first-order in darts": {},
     "darts-first-order in mobile": {},
+    "darts-first-order in residual-blocks": {},
 }
 PROPOSING = {  # strategies without a supernet
     "random-search": {},
