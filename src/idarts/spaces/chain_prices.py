@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from idarts.arch import Architecture
-from idarts.spaces.chain_supernets import ChainSupernet
+from idarts.spaces.chain_networks import ChainSupernet
 from idarts.spaces.chains import SKIP, Chain
 from idarts.spaces.prices import Milliseconds, Prices, Whole
 

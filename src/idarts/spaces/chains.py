@@ -4,17 +4,18 @@ A chain has some stages, each with the same number of blocks, and every block is
 stage changes the shape, so it cannot be skipped.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from reprlib import repr as short
-from typing import Any
+from typing import Any, TypeVar
 
 from idarts.arch import Architecture, Cell, Edge, Space, Style
 from idarts.arch.rules import counted
 from idarts.errors import InputError
 
 SKIP = "skip"
+Place = TypeVar("Place")  # what a space knows about the place of a block
 Blocks = Sequence[Sequence[str]]
 
 
@@ -95,6 +96,16 @@ class Chain:
             raise InputError(f"an architecture of {architecture.space} is not a chain of {self.space}")
         depth = self.depth_of(architecture)
         return [[architecture.choices[_name(stage, block)] for block in range(depth)] for stage in range(self.stages)]
+
+    def placed(self, architecture: Architecture, places: Sequence[tuple[Place, Place]]) -> Iterator[tuple[Place, str]]:
+        """The blocks that are not skipped: the place and the option of each.
+
+        `places` has two for every stage, that of its first block and that of its further blocks.
+        """
+        for (first, further), options in zip(places, self.to_blocks(architecture), strict=True):
+            yield from (
+                (further if number else first, option) for number, option in enumerate(options) if option != SKIP
+            )
 
     def depth_of(self, architecture: Architecture) -> int:
         """Blocks in a stage."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from idarts.arch import Architecture, Skeleton
-from idarts.spaces.chains import SKIP
+from idarts.spaces.chain_networks import ChainNetwork
 from idarts.spaces.mobile.chain import CHAIN, SHAPES
 
 WIDTHS, AT = (24, 40, 80, 112, 160), 16  # of the stages, if the skeleton has 16 channels
@@ -29,7 +29,7 @@ class Place(NamedTuple):
     further: bool
 
 
-class MobileNetwork(nn.Module):
+class MobileNetwork(ChainNetwork):
     """Stem, the blocks that are not skipped, head, classifier. The architecture says how many blocks a stage has.
 
     >>> import torch
@@ -41,23 +41,13 @@ class MobileNetwork(nn.Module):
     """
 
     def __init__(self, architecture: Architecture, skeleton: Skeleton, in_channels: int = 3) -> None:
-        super().__init__()
-        self.stem = stem(in_channels, skeleton)
-        self.blocks = nn.Sequential(
-            *(
-                InvertedResidual(place, *SHAPES[option])
-                for (first, further), options in zip(places(skeleton), CHAIN.to_blocks(architecture), strict=True)
-                for place, option in zip([first, *[further] * (len(options) - 1)], options, strict=True)
-                if option != SKIP
-            )
+        placed = CHAIN.placed(architecture, places(skeleton))
+        super().__init__(
+            stem(in_channels, skeleton),
+            [InvertedResidual(place, *SHAPES[option]) for place, option in placed],
+            *head(skeleton),
+            skeleton.classes,
         )
-        self.head, width = head(skeleton)
-        self.classifier = nn.Linear(width, skeleton.classes)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Logits of a batch of images."""
-        logits: Tensor = self.classifier(self.head(self.blocks(self.stem(images))).mean(dim=(2, 3)))
-        return logits
 
 
 class InvertedResidual(nn.Module):

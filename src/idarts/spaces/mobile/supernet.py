@@ -12,7 +12,7 @@ from idarts.layers.lean import conv2d, lean, relu
 from idarts.layers.mixing import mix
 from idarts.layers.mixture import Mixture
 from idarts.layers.parallel import ParallelNorm
-from idarts.spaces.chain_supernets import ChainSupernet
+from idarts.spaces.chain_networks import ChainSupernet
 from idarts.spaces.chains import SKIP
 from idarts.spaces.mobile.chain import CHAIN, EXPANSIONS, KERNELS, SHAPES
 from idarts.spaces.mobile.network import Place, head, places, stem
@@ -41,13 +41,6 @@ class MobileSupernet(ChainSupernet):
         self.head, width = head(skeleton)
         self.classifier = nn.Linear(width, skeleton.classes)
         channels_last(lean(self))
-
-    def mixed(self, images: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:
-        x = self.stem(images)
-        for block, (group, row) in zip(self.blocks, self.decisions(), strict=True):
-            x = block(x, mixtures[group], row)
-        logits: Tensor = self.classifier(self.head(x).mean(dim=(2, 3)))
-        return logits
 
 
 class MixedBlock(nn.Module):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from idarts.arch import Architecture, Skeleton
 from idarts.spaces import chain_prices
-from idarts.spaces.chains import SKIP
+from idarts.spaces.chain_networks import ChainNetwork
 from idarts.spaces.prices import Milliseconds
 from idarts.spaces.residual_blocks.chain import CHAIN, SHAPES
 from idarts.spaces.supernet import require_size
@@ -31,8 +31,8 @@ class Place(NamedTuple):
         return self.inputs == self.outputs and self.stride == 1
 
 
-class BlockNetwork(nn.Module):
-    """Stem, the blocks that are not skipped, classifier. The architecture says how many blocks a stage has.
+class BlockNetwork(ChainNetwork):
+    """Stem, the blocks that are not skipped, head, classifier. The architecture says how many blocks a stage has.
 
     >>> import torch
     >>> from idarts.arch import parse
@@ -43,24 +43,10 @@ class BlockNetwork(nn.Module):
     """
 
     def __init__(self, architecture: Architecture, skeleton: Skeleton, in_channels: int = 3) -> None:
-        super().__init__()
         require_size(skeleton.image, skeleton.image)
-        self.stem = stem(in_channels, skeleton)
-        self.blocks = nn.Sequential(
-            *(
-                Block(further if block else first, option)
-                for (first, further), options in zip(places(skeleton), CHAIN.to_blocks(architecture), strict=True)
-                for block, option in enumerate(options)
-                if option != SKIP
-            )
-        )
-        self.head = head(skeleton)
-        self.classifier = nn.Linear(places(skeleton)[-1][1].outputs, skeleton.classes)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Logits of a batch of images."""
-        logits: Tensor = self.classifier(self.head(self.blocks(self.stem(images))).mean(dim=(2, 3)))
-        return logits
+        placed = CHAIN.placed(architecture, places(skeleton))
+        blocks = [Block(place, option) for place, option in placed]
+        super().__init__(stem(in_channels, skeleton), blocks, *head(skeleton), skeleton.classes)
 
 
 class Block(nn.Module):
@@ -101,9 +87,10 @@ def stem(in_channels: int, skeleton: Skeleton) -> nn.Sequential:
     return nn.Sequential(*_convolution(in_channels, skeleton.channels, 3))
 
 
-def head(skeleton: Skeleton) -> nn.Sequential:
-    """The module between the last block and the classifier. Blocks end without BatchNorm and ReLU of their sum."""
-    return nn.Sequential(nn.BatchNorm2d(places(skeleton)[-1][1].outputs), nn.ReLU())
+def head(skeleton: Skeleton) -> tuple[nn.Sequential, int]:
+    """The module between the last block and the classifier, and its width. Blocks end without BatchNorm and ReLU."""
+    width = places(skeleton)[-1][1].outputs
+    return nn.Sequential(nn.BatchNorm2d(width), nn.ReLU()), width
 
 
 def shortcut(place: Place) -> nn.Module:

@@ -1,7 +1,5 @@
 """The supernet of the space of blocks: every option of a block runs, and α weighs what it adds."""
 
-from collections.abc import Mapping
-
 from torch import Tensor, nn
 
 from idarts.arch import Skeleton
@@ -9,7 +7,7 @@ from idarts.layers.constants import constant
 from idarts.layers.lean import lean
 from idarts.layers.mixing import mix
 from idarts.layers.mixture import Mixture
-from idarts.spaces.chain_supernets import ChainSupernet
+from idarts.spaces.chain_networks import ChainSupernet
 from idarts.spaces.chains import SKIP
 from idarts.spaces.relaxation import Relaxation, softmax
 from idarts.spaces.residual_blocks.chain import CHAIN
@@ -34,16 +32,9 @@ class BlockSupernet(ChainSupernet):
             for first, further in places(skeleton)
             for block in range(skeleton.depth)
         )
-        self.head = head(skeleton)
-        self.classifier = nn.Linear(places(skeleton)[-1][1].outputs, skeleton.classes)
+        self.head, width = head(skeleton)
+        self.classifier = nn.Linear(width, skeleton.classes)
         channels_last(lean(self))
-
-    def mixed(self, images: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:
-        x = self.stem(images)
-        for block, (group, row) in zip(self.blocks, self.decisions(), strict=True):
-            x = block(x, mixtures[group], row)
-        logits: Tensor = self.classifier(self.head(x).mean(dim=(2, 3)))
-        return logits
 
 
 class MixedBlock(nn.Module):

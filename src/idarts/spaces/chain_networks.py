@@ -1,6 +1,8 @@
-"""What the supernets of chains share: the decisions of α, and how an architecture is read from and run by them."""
+"""What the networks and supernets of chains share: stem, blocks, head, classifier; and the decisions of α."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+
+from torch import Tensor, nn
 
 from idarts.arch import Architecture, Skeleton
 from idarts.errors import InputError
@@ -10,11 +12,31 @@ from idarts.spaces.relaxation import Relaxation, share_of, weighs_edges
 from idarts.spaces.supernet import Supernet, require_size
 
 
+class ChainNetwork(nn.Module):
+    """Stem, blocks, head, classifier. The head's output has `width` channels."""
+
+    def __init__(self, stem: nn.Module, blocks: Iterable[nn.Module], head: nn.Module, width: int, classes: int) -> None:
+        super().__init__()
+        self.stem, self.blocks, self.head = stem, nn.Sequential(*blocks), head
+        self.classifier = nn.Linear(width, classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits of a batch of images."""
+        logits: Tensor = self.classifier(self.head(self.blocks(self.stem(images))).mean(dim=(2, 3)))
+        return logits
+
+
 class ChainSupernet(Supernet):
     """A supernet with `depth` mixed blocks in every stage of a chain.
 
     α: `first` has a row for the first block of each stage, `further` one for each of the others, which can be skipped.
+    A block is a module of its input, a mixture and a row of that mixture.
     """
+
+    stem: nn.Module
+    blocks: nn.ModuleList
+    head: nn.Module
+    classifier: nn.Module
 
     def __init__(self, chain: Chain, skeleton: Skeleton, relaxation: Relaxation) -> None:
         if share_of(relaxation, skeleton.channels) > 1 or weighs_edges(relaxation):
@@ -24,6 +46,14 @@ class ChainSupernet(Supernet):
         groups = {"further": further} if skeleton.depth > 1 else {}
         super().__init__({"first": (chain.stages, len(chain.first)), **groups}, relaxation)
         self.chain, self.depth = chain, skeleton.depth
+
+    def mixed(self, images: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:
+        """Logits of a batch of images."""
+        x = self.stem(images)
+        for block, (group, row) in zip(self.blocks, self.decisions(), strict=True):
+            x = block(x, mixtures[group], row)
+        logits: Tensor = self.classifier(self.head(x).mean(dim=(2, 3)))
+        return logits
 
     def architecture(self) -> Architecture:
         """The discrete architecture that α stands for."""
