@@ -2,6 +2,7 @@
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,17 +12,26 @@ from idarts.errors import InputError
 
 
 def _read(_path: str, _root: Root) -> Raw:
-    """As `sklearn.datasets.load_digits` does, but without importing scikit-learn, which takes more than a second."""
-    table = np.loadtxt(_folder() / "datasets" / "data" / "digits.csv.gz", delimiter=",")
-    x, y = table[:, :-1].reshape(-1, 8, 8), table[:, -1].astype(int)
-    return Raw({"train": ((x * (255 / 16)).round().astype("uint8"), y)}, tuple("0123456789"))
+    x, y = _arrays(_folder() / "datasets" / "data" / "digits.csv.gz")
+    return Raw({"train": ((x.reshape(-1, 8, 8) * (255 / 16)).round().astype("uint8"), y)}, tuple("0123456789"))
+
+
+def _arrays(file: Path) -> tuple[Any, Any]:
+    """Pixels and classes from scikit-learn's own file: to import scikit-learn takes more than a second."""
+    if not file.is_file():  # another version may keep it elsewhere
+        from sklearn.datasets import load_digits  # noqa: PLC0415 (slow, and an extra)
+
+        x, y = load_digits(return_X_y=True)
+        return x, y
+    table = np.loadtxt(file, delimiter=",")
+    return table[:, :-1], table[:, -1].astype(int)
 
 
 def _folder() -> Path:
-    found = find_spec("sklearn")
-    if found is None or found.origin is None:
+    spec = find_spec("sklearn")
+    if spec is None or spec.origin is None:
         raise InputError("the data source digits needs scikit-learn: pip install 'idarts[cli]'")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 def _where() -> str:
