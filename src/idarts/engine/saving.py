@@ -98,7 +98,7 @@ def load_newest(work: State, kind: str, path: Path) -> tuple[int, list[str]]:
                 problem = f"the checkpoint {file} cannot be used ({reason})"
         if not any(any_of(problem is not None)):
             if ranks != world():
-                now = f"now there are {world()}; results are close, but not bit for bit the same"
+                now = f"now {world()}; results are close, but not bit for bit the same"
                 problems.append(f"until round {number} there were {ranks} ranks, {now}")
             return number, problems
         problems.append(problem or f"the checkpoint {file} cannot be used on another rank")
