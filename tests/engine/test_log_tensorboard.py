@@ -134,3 +134,12 @@ def test_settings_and_result_are_texts(tmp_path):
     texts = read(tmp_path / "run", "tensors")
     assert '"channels": 2' in texts["settings/text_summary"]
     assert '"test.images": 359' in texts["result/text_summary"]
+
+
+def test_a_run_that_resumes_in_the_same_second_has_every_step_once(tmp_path):
+    for first in (1, 3, 5):
+        with event_log(tmp_path, first) as log_round:
+            for number in range(first, first + 4):
+                log_round({"number": number, "train_loss": 1.0})
+    assert len({file.name.split(".")[3] for file in files(tmp_path)}) == 3
+    assert [step for step, _ in read(tmp_path)["loss/train"]] == list(range(1, 9))

@@ -1,7 +1,9 @@
 """TensorBoard: event files in the run folder, with the numbers of every round as scalars."""
 
 import json
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from idarts.engine.folder import EVENTS
@@ -30,6 +32,7 @@ class TensorBoard(Logger):
 
     def start(self, run: Started) -> None:
         """Open an event file."""
+        _wait_for_later_name(run.path)
         self.writer = self.summary_writer(str(run.path), purge_step=run.first, filename_suffix=EVENTS)
         if run.first == 1:
             self.writer.add_text("settings", _shown(run.settings), 0)
@@ -47,6 +50,13 @@ class TensorBoard(Logger):
     def end(self, outcome: Outcome) -> None:
         """Close the event file."""
         self.writer.close()
+
+
+def _wait_for_later_name(folder: Path) -> None:
+    """Readers go by the names of event files, which begin with whole seconds: a resume must not have an older one."""
+    names = (path.name.split(".") for path in folder.glob(f"events.out.tfevents.*{EVENTS}"))
+    newest = max((int(parts[3]) for parts in names if parts[3].isdecimal()), default=0)
+    time.sleep(max(0.0, min(newest + 1 - time.time(), 1.0)))
 
 
 def _shown(data: Mapping[str, Any]) -> str:
