@@ -31,7 +31,7 @@ class Absent:
 
     >>> Space(name="mine", check=print, size=3).latency()  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    idarts.errors.InputError: the space mine has no 'latency'; spaces with it: ...nas-bench-201
+    idarts.errors.InputError: the space mine has no 'latency'; spaces with it: ...nas-bench-201...
     """
 
     reason: str = ""

@@ -132,7 +132,7 @@ def make_plan(
     >>> cifar = Look("cifar10", 10, 50_000, 10_000, 5000, 5000, 32, ("32×32", "32×32"), 3, False)
     >>> plan = make_plan(cifar, 20, Speed(Cost(0.01, 1e-10), Cost(0.1, 2e-5), threads=2))
     >>> plan.image, plan.channels, plan.depth, plan.batch, plan.flip, plan.random, round(plan.total)
-    (16, 16, 1, 128, True, 3, 1200)
+    (16, 16, 2, 128, True, 3, 1200)
     """
     if look.fewest < LEAST_IMAGES:
         raise InputError(
