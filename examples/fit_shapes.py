@@ -60,6 +60,7 @@ def main() -> None:
         (pictures(6000, seed=1), pictures(3000, seed=2)),
         minutes=args.minutes,
         out=args.out,
+        space="nas-bench-201",  # the default space needs some minutes more, until short trainings tell its blocks apart
         overwrite=True,
         on_plan=lambda look, plan: print("\n".join([*look.lines(), *plan.lines()]), flush=True),
         on_status=Line(),

@@ -51,7 +51,7 @@ PROXIES = ((32, 64, 300), (24, 64, 300), (16, 64, 40), (16, 32, 40), (12, 32, 40
 SEARCH_CHANNELS = 8
 ALPHA = 3.0  # how far α can move in the whole search: Adam moves it by its rate in a round, at most
 TRIALS = (16, 8, 4)  # candidates of the selection, if each can have so many steps at first:
-TRIAL_STEPS = (16, 400)
+TRIAL_STEPS = (40, 400)
 
 
 @dataclass(frozen=True)
