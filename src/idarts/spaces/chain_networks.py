@@ -6,10 +6,11 @@ from torch import Tensor, nn
 
 from idarts.arch import Architecture, Skeleton
 from idarts.errors import InputError
+from idarts.layers.lean import lean
 from idarts.layers.mixture import Mixture, one_hot
 from idarts.spaces.chains import Chain
 from idarts.spaces.relaxation import Relaxation, share_of, weighs_edges
-from idarts.spaces.supernet import Supernet, require_size
+from idarts.spaces.supernet import Supernet, channels_last, require_size
 
 
 class ChainNetwork(nn.Module):
@@ -46,6 +47,12 @@ class ChainSupernet(Supernet):
         groups = {"further": further} if skeleton.depth > 1 else {}
         super().__init__({"first": (chain.stages, len(chain.first)), **groups}, relaxation)
         self.chain, self.depth = chain, skeleton.depth
+
+    def build(self, stem: nn.Module, blocks: Iterable[nn.Module], head: nn.Module, width: int, classes: int) -> None:
+        """Take the modules, as a `ChainNetwork` does."""
+        self.stem, self.blocks, self.head = stem, nn.ModuleList(blocks), head
+        self.classifier = nn.Linear(width, classes)
+        channels_last(lean(self))
 
     def mixed(self, images: Tensor, mixtures: Mapping[str, Mixture]) -> Tensor:
         """Logits of a batch of images."""

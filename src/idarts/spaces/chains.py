@@ -53,7 +53,7 @@ class Chain:
         return self.further if block else self.first
 
     def check(self, architecture: Architecture) -> None:
-        """Refuse what is not a chain of this space."""
+        """Raise an InputError if an architecture is not a chain of this space."""
         if architecture.cells:
             raise InputError(f"{self.space}: it has cells, expected only choices")
         depth = max(1, -(-len(architecture.choices) // self.stages))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from idarts.arch import Skeleton
-from idarts.layers.lean import conv2d, lean, relu
+from idarts.layers.lean import conv2d, relu
 from idarts.layers.mixing import mix
 from idarts.layers.mixture import Mixture
 from idarts.layers.parallel import ParallelNorm
@@ -17,7 +17,6 @@ from idarts.spaces.chains import SKIP
 from idarts.spaces.mobile.chain import CHAIN, EXPANSIONS, KERNELS, SHAPES
 from idarts.spaces.mobile.network import Place, head, places, stem
 from idarts.spaces.relaxation import Relaxation, softmax
-from idarts.spaces.supernet import channels_last
 
 
 class MobileSupernet(ChainSupernet):
@@ -32,15 +31,12 @@ class MobileSupernet(ChainSupernet):
 
     def __init__(self, skeleton: Skeleton, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
         super().__init__(CHAIN, skeleton, relaxation)
-        self.stem = stem(in_channels, skeleton)
-        self.blocks = nn.ModuleList(
+        blocks = [
             MixedBlock(further if block else first)
             for first, further in places(skeleton)
             for block in range(skeleton.depth)
-        )
-        self.head, width = head(skeleton)
-        self.classifier = nn.Linear(width, skeleton.classes)
-        channels_last(lean(self))
+        ]
+        self.build(stem(in_channels, skeleton), blocks, *head(skeleton), skeleton.classes)
 
 
 class MixedBlock(nn.Module):

@@ -26,8 +26,8 @@ class Place(NamedTuple):
     side: int
 
     @property
-    def further(self) -> bool:
-        """Whether the block keeps the shape, so that it can be skipped."""
+    def keeps_shape(self) -> bool:
+        """Whether the output has the shape of the input."""
         return self.inputs == self.outputs and self.stride == 1
 
 
@@ -95,7 +95,7 @@ def head(skeleton: Skeleton) -> tuple[nn.Sequential, int]:
 
 def shortcut(place: Place) -> nn.Module:
     """What a block adds to: its input, brought into the shape of its output."""
-    if place.further:
+    if place.keeps_shape:
         return nn.Identity()
     pool = [nn.AvgPool2d(2, ceil_mode=True)] if place.stride == 2 else []
     return nn.Sequential(*pool, *([] if place.inputs == place.outputs else _convolution(place.inputs, place.outputs)))

@@ -4,7 +4,6 @@ from torch import Tensor, nn
 
 from idarts.arch import Skeleton
 from idarts.layers.constants import constant
-from idarts.layers.lean import lean
 from idarts.layers.mixing import mix
 from idarts.layers.mixture import Mixture
 from idarts.spaces.chain_networks import ChainSupernet
@@ -12,7 +11,6 @@ from idarts.spaces.chains import SKIP
 from idarts.spaces.relaxation import Relaxation, softmax
 from idarts.spaces.residual_blocks.chain import CHAIN
 from idarts.spaces.residual_blocks.network import Place, head, layers, places, shortcut, stem
-from idarts.spaces.supernet import channels_last
 
 
 class BlockSupernet(ChainSupernet):
@@ -26,15 +24,12 @@ class BlockSupernet(ChainSupernet):
 
     def __init__(self, skeleton: Skeleton, in_channels: int = 3, relaxation: Relaxation = softmax) -> None:
         super().__init__(CHAIN, skeleton, relaxation)
-        self.stem = stem(in_channels, skeleton)
-        self.blocks = nn.ModuleList(
+        blocks = [
             MixedBlock(further if block else first, CHAIN.options(block))
             for first, further in places(skeleton)
             for block in range(skeleton.depth)
-        )
-        self.head, width = head(skeleton)
-        self.classifier = nn.Linear(width, skeleton.classes)
-        channels_last(lean(self))
+        ]
+        self.build(stem(in_channels, skeleton), blocks, *head(skeleton), skeleton.classes)
 
 
 class MixedBlock(nn.Module):
