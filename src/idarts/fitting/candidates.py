@@ -21,6 +21,7 @@ from idarts.spaces.prices import prices
 if TYPE_CHECKING:
     from idarts.searching import Search
 
+FAVOUR = 1e6  # more than any difference within α
 Preference = dict[str, Tensor]  # a number for each option, in the shape of α
 
 
@@ -38,15 +39,12 @@ def uniform(search: "Search") -> list[Architecture]:
     """The architectures that have one option in all decisions; where a decision lacks it, the largest of α is taken."""
     alphas = search.living()
     options = range(max(alpha.shape[1] for alpha in alphas.values()))
-    return [search.pick({name: _favoured(alpha, option) for name, alpha in alphas.items()}) for option in options]
+    return [search.pick({name: _favour(option, alpha) for name, alpha in alphas.items()}) for option in options]
 
 
-def _favoured(alpha: Tensor, option: int) -> Tensor:
-    """α with an option raised above all that still live: one that is left out has −∞, and keeps it."""
-    raised = alpha.clone()
-    if option < alpha.shape[1]:
-        raised[:, option] += alpha[alpha.isfinite()].abs().max() * 4 + 1
-    return raised
+def _favour(option: int, alpha: Tensor) -> Tensor:
+    """α with one option raised above all others; one that takes no part has −∞, and keeps it."""
+    return alpha + FAVOUR * (torch.arange(alpha.shape[1], device=alpha.device) == option)
 
 
 def cheapness(search: "Search") -> Preference:

@@ -48,7 +48,6 @@ SMALL = 16  # a batch below which BatchNorm suffers
 ROUNDS = 600  # of the search, at most
 # Side of the images and batch of the search, and the rounds that the time must be enough for.
 PROXIES = ((32, 64, 300), (24, 64, 300), (16, 64, 40), (16, 32, 40), (12, 32, 40), (8, 32, 40), (8, 16, 40), (8, 8, 4))
-SEARCH_CHANNELS = 8
 ALPHA = 3.0  # how far α can move in the whole search: Adam moves it by its rate in a round, at most
 TRIALS = (16, 8, 4)  # candidates of the selection, if each can have so many steps at first:
 TRIAL_STEPS = (40, 400)

@@ -16,8 +16,8 @@ from idarts.engine import folder
 from idarts.engine.device import device_named
 from idarts.engine.settings import change
 from idarts.fitting.candidates import candidates
-from idarts.fitting.plan import SEARCH_CHANNELS, Plan
-from idarts.fitting.speed import METHOD
+from idarts.fitting.plan import Plan
+from idarts.fitting.speed import METHOD, SEARCH_CHANNELS
 from idarts.searching import Round, RunConfig, Search, Task
 from idarts.searching.prepare import Parts, prepare
 from idarts.searching.run import run_search

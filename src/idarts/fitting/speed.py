@@ -28,7 +28,7 @@ class Size(NamedTuple):
 
 # Of the search. A round of iDARTS takes six times as long, and in the study its cells are not better (docs/study.md).
 METHOD = "darts-first-order"
-CHANNELS, SEARCH_CHANNELS = 16, 8  # of the networks that are measured
+CHANNELS, SEARCH_CHANNELS = 16, 8  # of the networks that are measured, and of the supernet
 # Side of the images and batch of the measurements: small ones, a larger step of training, a larger round of search.
 SMALL, LARGE, SEARCHED = Size(8, 4), Size(16, 64), Size(16, 16)
 RANDOM = 2  # random networks that are measured beside the fixed one
