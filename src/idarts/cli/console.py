@@ -44,7 +44,7 @@ def say(text: object = "", file: IO[str] | None = None, end: str = "\n", flush: 
 def console(**options: Any) -> "Console":
     """rich's console without markup, whose texts go through `printable`; `options` are those of rich."""
     from rich.console import Console  # noqa: PLC0415 (an extra, and slow to import)
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415 (an extra, and slow to import)
 
     class Safe(Console):
         def render_str(self, text: str, **settings: Any) -> Text:

@@ -87,7 +87,7 @@ def read_split(file: Path) -> Split | None:
     True
     """
     from safetensors import SafetensorError  # noqa: PLC0415 (only for files)
-    from safetensors.numpy import load  # noqa: PLC0415
+    from safetensors.numpy import load  # noqa: PLC0415 (only for files)
 
     if not os.path.isfile(file):  # also False for a text that is no path
         return None

@@ -149,7 +149,7 @@ def weights(net: nn.Module, card: Card) -> dict[str, Tensor]:
 def write_weights(file: Path, state: dict[str, Tensor], card: Card) -> None:
     """Write weights, with a note of their network: operations without weights leave no trace in the tensors."""
     from safetensors import SafetensorError  # noqa: PLC0415 (only for files)
-    from safetensors.torch import save as to_bytes  # noqa: PLC0415
+    from safetensors.torch import save as to_bytes  # noqa: PLC0415 (only for files)
 
     try:
         content = to_bytes(state, {"format": "pt", "idarts": FORMAT, "network": _note(card), KEY: BLANK})

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.distributed import PrefixStore  # type: ignore[attr-defined]
+from torch.distributed import PrefixStore  # type: ignore[attr-defined] # torch does not export it in its stubs
 from torch.distributed.rendezvous import rendezvous
 
 from idarts.engine.ranks.watch import watched

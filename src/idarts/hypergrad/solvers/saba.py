@@ -37,7 +37,7 @@ class Part:
 
     @property
     def criterion(self) -> Callable[..., Tensor]:
-        return self.loss.criterion  # type: ignore[attr-defined,no-any-return]
+        return self.loss.criterion  # type: ignore[attr-defined,no-any-return]  # as above
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def fit_surrogate(table: Table301, target: Path, progress: Any = None) -> dict[s
     """Fit the surrogate to a table's trained cells and write it; how well held-out cells are predicted."""
     import numpy as np  # noqa: PLC0415 (look-ups avoid numpy)
 
-    from idarts.tables.nas_bench_301.surrogate import fit  # noqa: PLC0415
+    from idarts.tables.nas_bench_301.surrogate import fit  # noqa: PLC0415 (only to fit: a look-up needs none of it)
 
     columns = table.columns
     codes = np.stack([np.array(columns[name], np.uint64) for name in ("normal", "reduce")], axis=1)
