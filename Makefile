@@ -12,7 +12,7 @@ SITE   := docs/_build/html
 .PHONY: demo test torture mutants check docs pictures dist bench format clean
 
 demo: $(STAMP)
-	$(BIN)/python examples/fit_shapes.py
+	$(BIN)/python examples/fit_textures.py
 
 # In the order of the folders: the short examples of src/ come last and keep both processes busy to the end.
 test: check
