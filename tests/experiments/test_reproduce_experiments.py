@@ -83,7 +83,7 @@ def test_table_1_has_every_row_with_the_papers_beside(results):
     out = results("table-1")
     assert {row["method"] for row in rows(out)} == {
         *("enas", "random-nas", "setn", "gdas", "darts-first-order", "darts-one-step", "darts", "idarts"),
-        *("random-search", "regularised-evolution", "optimal"),
+        *("random-trials", "random-search", "regularised-evolution", "optimal"),
     }
     text = (out / "results.md").read_text()
     for method, published in TABLE_1.items():
@@ -221,6 +221,14 @@ def test_a_damaged_run_is_one_failed_job_and_its_folder_is_named(tables, tmp_pat
     rmtree(run)
     reproduce("table-1", request)
     assert [row["method"] for row in rows(tmp_path / "out")] == ["optimal", "darts-first-order", "random-search"]
+
+
+def test_trials_alone_have_the_cost_of_the_whole_search_of_idarts(tables, tmp_path):
+    planned = list(EXPERIMENTS["table-1"].plan(Request(tmp_path, "smoke", (2,), tables, methods=("random-trials",))))
+    assert [(job.name, job.like, job.whole) for job in planned] == [
+        ("idarts-2", None, False),
+        ("random-trials-2", "runs/idarts-2", True),
+    ]
 
 
 def test_alpha_alone_is_shown_where_it_was_trained(tmp_path):
