@@ -20,7 +20,7 @@ from idarts.searching.relaxations.gumbel import Gumbel
 from idarts.searching.selections.best_of import BestOf
 from idarts.searching.selections.evolution import Evolution, draw
 from idarts.searching.selections.perturbation import Perturbation
-from idarts.searching.selections.trials import Trial, Trials, halve, neighbours, shortened
+from idarts.searching.selections.trials import Trial, Trials, draws, halve, neighbours, shortened
 from idarts.searching.settings import Controller as ControllerSettings
 from idarts.searching.settings import Selection
 from idarts.searching.stage import Restricted
@@ -281,6 +281,25 @@ class TestTrials:
         assert len(changed) == len(set(changed)) == 18
         assert all(sum(op != "nor_conv_3x3" for op in ops) == 1 and "none" not in ops for ops in changed)
         assert changed[0][4] == "nor_conv_1x1"
+
+    def test_draws_are_different_and_follow_alpha(self):
+        search = begin_on(supernet(), [(torch.zeros(2, 1, 8, 8), torch.zeros(2).long())], none=False, samples=60)
+        with torch.no_grad():
+            search.a[0].copy_(torch.tensor([[0.0, 0.0, 0.0, 1.0, 0.0]] * 6))
+        state = torch.get_rng_state()
+        first, *others = drawn = [nas_bench_201.to_ops(one) for one in draws(search)]
+        assert first == ("nor_conv_3x3",) * 6
+        assert len(set(drawn)) == 60
+        assert not any("none" in ops for ops in drawn)
+        share = sum(ops.count("nor_conv_3x3") for ops in others) / (6 * len(others))
+        assert 0.5 < share < 0.9  # a quarter by chance
+        assert drawn == [nas_bench_201.to_ops(one) for one in draws(search)]  # so a search that resumes has the same
+        assert torch.equal(state, torch.get_rng_state())
+
+    def test_draws_end_where_a_space_has_no_more(self):
+        search = begin_on(supernet(), [(torch.zeros(2, 1, 8, 8), torch.zeros(2).long())], none=False, samples=60)
+        search.mask = {"cell": [[False, True, True, False, False]] * 2 + [[False, True, False, False, False]] * 4}
+        assert len(draws(search)) == 4
 
     def test_the_one_that_learns_is_taken_and_nothing_is_left_behind(self):
         torch.manual_seed(0)

@@ -161,10 +161,9 @@ class Selection:
 
     `argmax` takes the largest of α. `best-of` samples architectures by α and takes the best one on validation batches,
     with the shared weights. `perturbation` keeps, for each decision, the option whose removal costs most. `trials`
-    trains the argmax and its neighbours (one decision changed) from scratch for a few steps, keeps the better half,
-    doubles the steps, and repeats. Where `minutes` leave too little time for that, trials get fewer steps (at least
-    10), then there are fewer candidates, the nearest by α first. `evolution` evolves architectures by their score with
-    the shared weights.
+    trains the argmax and `candidates` near it from scratch for a few steps, keeps the better half, doubles the steps,
+    and repeats. Where `minutes` leave too little time for that, trials get fewer steps (at least 10), then there are
+    fewer candidates. `evolution` evolves architectures by their score with the shared weights.
     """
 
     rule: Annotated[str, PartOf(lambda: SELECTIONS)] = "argmax"
@@ -173,6 +172,9 @@ class Selection:
     """allow `none` in the selected architecture"""
     samples: Count = 100
     """candidates, at most"""
+    candidates: Literal["neighbours", "draws"] = "neighbours"
+    """what `trials` compares with the argmax: its `neighbours`, with one decision changed, the nearest by α first; or
+    `draws` around it, by noise in α"""
     batches: Count = 4
     """validation batches that candidates are compared on"""
     steps: Count = 40

@@ -33,6 +33,8 @@ LOOKS = 8  # at the validation batches during a trial that is judged by the best
 FEWEST_STEPS = 10  # of a trial: with fewer, candidates hardly differ
 SLACK = 1.2  # for what a trial takes beside its steps
 SHORTEST = 1e-6  # seconds of a step, where the clock cannot tell
+# In α, where candidates are drawn: at first, the factor after a draw that is not new, and the end of all draws.
+NOISE, MORE_NOISE, MOST_NOISE = 0.5, 1.1, 100.0
 
 
 @SELECTIONS.register("trials")
@@ -47,7 +49,7 @@ class Trials:
     def __call__(self, search: "Search") -> Selected:
         trial = Trial.of(search, [next(search.task.valid) for _ in range(search.selection.batches)])
         steps, pace = search.selection.steps, self._step_seconds(search)
-        propose = search.task.candidates or neighbours
+        propose = search.task.candidates or CANDIDATES[search.selection.candidates]
         candidates = search.strategy.finalists(search.selection.samples) or propose(search)
         most = math.inf if search.settings.minutes is None else max(search.seconds_left(), 0.0) / pace
         count, shorter = shortened(len(candidates), steps, most)
@@ -56,9 +58,10 @@ class Trials:
         return halve(candidates[:count], trial, shorter, search.on_message, pace, lambda: search.seconds_left() <= 0)
 
     def seconds(self, search: "Search") -> float:
-        """As long as all trials of all neighbours take, by the time of one step."""
+        """As long as all trials of all candidates take, by the time of one step."""
         options = sum(sum(row) - 1 for rows in search.mask.values() for row in rows if any(row))
-        count = min(1 + options if search.shares_weights else search.number, search.selection.samples)
+        most = math.inf if search.selection.candidates == "draws" else 1 + options
+        count = int(min(most if search.shares_weights else search.number, search.selection.samples))
         return self._step_seconds(search) * evaluations(count, search.selection.steps) if count else 0.0
 
     def _step_seconds(self, search: "Search") -> float:
@@ -111,6 +114,30 @@ def neighbours(search: "Search") -> list[Architecture]:
     nearest = sorted(candidates, key=lambda candidate: candidate[0])
     different = {str(architecture): architecture for _, architecture in nearest}
     return list(different.values())[: search.selection.samples]
+
+
+def draws(search: "Search") -> list[Architecture]:
+    """The architecture that α selects, then others around it: those of α plus noise, of half α's spread at first.
+
+    Where a space has many decisions, good architectures differ from that of α in more than one. Where draws repeat
+    themselves, because α has decided, the noise grows.
+    """
+    random, noise = torch.Generator().manual_seed(search.settings.seed), NOISE
+    different = {str(first): first for first in [search.pick()]}
+    while len(different) < search.selection.samples and noise < MOST_NOISE:
+        drawn = search.pick({name: _blurred(alpha, noise, random) for name, alpha in search.living().items()})
+        if different.setdefault(str(drawn), drawn) is not drawn:
+            noise *= MORE_NOISE
+    return list(different.values())
+
+
+def _blurred(alpha: Tensor, noise: float, random: torch.Generator) -> Tensor:
+    """α with noise in units of its standard deviation; an option that takes no part has −∞, and keeps it."""
+    spread = alpha[alpha.isfinite()].std(correction=0)
+    return alpha + noise * spread * torch.randn(alpha.shape, generator=random).to(alpha)
+
+
+CANDIDATES = {"neighbours": neighbours, "draws": draws}
 
 
 @dataclass(frozen=True)
