@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import add, iadd
+from operator import add
 from typing import Any
 
 import torch
@@ -139,8 +139,8 @@ class Fan(nn.Module):
             member: Any = module.member
             for index, node in enumerate(targets):
                 if running[op][index]:
-                    node.scaled.append(member(reads, index, weights[index, columns[op]]))
+                    node.scaled.append(reads.total([member(reads, index, weights[index, columns[op]])]))
         if together:
-            total = reduce(iadd, together)  # in place: the norms do not keep their outputs
+            total = reads.total(together)  # in place: the norms do not keep their outputs
             for node, part in zip(targets, total.chunk(len(targets), dim=1), strict=True):
                 node.scaled.append(part)

@@ -31,7 +31,8 @@ class Block:
 class Parallel(nn.Module):
     """`members` equal chains of blocks on one input, with ReLU between blocks; α scales the output of each chain.
 
-    The outputs are concatenated along the channels. `member` runs one chain alone.
+    The outputs are concatenated along the channels. `member` runs one chain alone. Dilated convolutions may leave their
+    result in phases; `Reads.total` makes images of them.
     """
 
     def __init__(self, channels: int, members: int, blocks: Sequence[Block]) -> None:
@@ -52,7 +53,7 @@ class Parallel(nn.Module):
         x: Tensor = first.read(reads, part)
         last = len(self.blocks) - 1
         for position, block in enumerate(self.blocks):
-            x = block(relu(x) if position else x, scale if position == last else None, part, reads.sides)
+            x = block(relu(x) if position else x, scale if position == last else None, part, reads)
         return x
 
 
@@ -87,7 +88,7 @@ class _ParallelBlock(nn.Module):
         pixels = "all" if self.block.dilation == 1 else "phases" if self.block.stride == 1 else "even"
         return reads(pixels, copies=part.stop - part.start if self.block.separable else 1)
 
-    def forward(self, x: Tensor, scale: Tensor | None, part: slice, sides: tuple[int, ...]) -> Tensor:
+    def forward(self, x: Tensor, scale: Tensor | None, part: slice, reads: Reads) -> Tensor:
         wide, count = slice(part.start * self.channels, part.stop * self.channels), part.stop - part.start
         weight, block = _part(self.weight, wide), self.block
         stride = 1 if block.dilation == 2 else block.stride
@@ -96,9 +97,10 @@ class _ParallelBlock(nn.Module):
         else:
             z = conv2d(x, weight, None, stride, block.kernel // 2, groups=count * self.channels)
             z = conv2d(z, _part(self.pointwise, wide), groups=count)
-        # Gradients of dilated convolutions are slow; plain ones on every other pixel are not.
-        if block.dilation == 2 and block.stride == 1:
-            z = batch_to_space(z, *sides)
+        # Gradients of dilated convolutions are slow; plain ones on every other pixel are not. The statistics do not
+        # depend on the order of the pixels, but the border that odd sides get in phases does not belong to them.
+        if len(z) != reads.batch and any(side % 2 for side in reads.sides):
+            z = batch_to_space(z, *reads.sides)
         result: Tensor = self.norm(z, scale, wide)
         return result
 

@@ -1,7 +1,8 @@
 """What the parallel operations on one node read: its pixels, copied or rearranged once for all of them."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from operator import iadd
 
 import torch
 from torch import Tensor
@@ -22,7 +23,7 @@ class Reads:
     """
 
     def __init__(self, x: Tensor) -> None:
-        self.sides: tuple[int, ...] = tuple(x.shape[2:])
+        self.batch, self.sides = len(x), tuple(x.shape[2:])
         self._forms = {("all", 1): x}
 
     def __call__(self, pixels: str = "all", copies: int = 1) -> Tensor:
@@ -32,6 +33,19 @@ class Reads:
             one = PIXELS[pixels] if copies == 1 else partial(side_by_side, copies=copies)
             self._forms[key] = one(self("all") if copies == 1 else self(pixels))
         return self._forms[key]
+
+    def total(self, parts: Sequence[Tensor]) -> Tensor:
+        """The sum of the results of operations, in place; what is in phases becomes an image once, after its sum.
+
+        >>> reads = Reads(torch.zeros(2, 3, 8, 8))
+        >>> reads.total([torch.ones(2, 3, 8, 8), torch.ones(8, 3, 4, 4)]).unique()
+        tensor([2.])
+        """
+        images = [part for part in parts if len(part) == self.batch]
+        phases = [part for part in parts if len(part) != self.batch]
+        if phases:
+            images.append(batch_to_space(reduce(iadd, phases), *self.sides))
+        return reduce(iadd, images)
 
 
 def side_by_side(x: Tensor, copies: int) -> Tensor:
@@ -94,10 +108,11 @@ def space_to_batch(x: Tensor) -> Tensor:
     tensor([[ 1.,  3.],
             [ 9., 11.]])
     """
-    if x.shape[2] % 2 or x.shape[3] % 2:
-        x = functional.pad(x, (0, x.shape[3] % 2, 0, x.shape[2] % 2))
-    rows: Tensor = x.permute(0, 2, 3, 1).unflatten(2, (-1, 2)).unflatten(1, (-1, 2))
-    return rows.permute(2, 4, 0, 1, 3, 5).reshape(-1, *rows.shape[1:4:2], x.shape[1]).permute(0, 3, 1, 2)
+    join = partial(_join, height=x.shape[2], width=x.shape[3])
+    if must_fall_back(x):
+        return _split(x)
+    result: Tensor = call(Linear, x, _split, join)
+    return result
 
 
 def batch_to_space(phases: Tensor, height: int, width: int) -> Tensor:
@@ -107,6 +122,21 @@ def batch_to_space(phases: Tensor, height: int, width: int) -> Tensor:
     >>> torch.equal(batch_to_space(space_to_batch(x), 5, 7), x)
     True
     """
+    join = partial(_join, height=height, width=width)
+    if must_fall_back(phases):
+        return join(phases)
+    result: Tensor = call(Linear, phases, join, _split)
+    return result
+
+
+def _split(x: Tensor) -> Tensor:
+    if x.shape[2] % 2 or x.shape[3] % 2:
+        x = functional.pad(x, (0, x.shape[3] % 2, 0, x.shape[2] % 2))
+    rows: Tensor = x.permute(0, 2, 3, 1).unflatten(2, (-1, 2)).unflatten(1, (-1, 2))
+    return rows.permute(2, 4, 0, 1, 3, 5).reshape(-1, *rows.shape[1:4:2], x.shape[1]).permute(0, 3, 1, 2)
+
+
+def _join(phases: Tensor, height: int, width: int) -> Tensor:
     rows: Tensor = phases.permute(0, 2, 3, 1).unflatten(0, (2, 2, -1)).permute(2, 3, 0, 4, 1, 5)
     whole = rows.reshape(rows.shape[0], 2 * rows.shape[1], 2 * rows.shape[3], rows.shape[5]).permute(0, 3, 1, 2)
     return whole[:, :, :height, :width].contiguous(memory_format=torch.channels_last)
