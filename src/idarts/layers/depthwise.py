@@ -1,4 +1,4 @@
-"""The gradient of a depthwise weight where oneDNN is slow: for more than three columns, or more rows than the image has.
+"""The gradient of a depthwise weight where oneDNN is slow: with over three columns, or more rows than the image.
 
 Each way here calls oneDNN with narrow weights only. Except for a few rows of padding, none of the usual ones copies the
 image: in channels-last layout, the even and the odd columns of an image are the channels of one half as wide.

@@ -54,20 +54,35 @@ def side_by_side(x: Tensor, copies: int) -> Tensor:
     >>> side_by_side(torch.ones(1, 2, 4, 4), copies=3).shape
     torch.Size([1, 6, 4, 4])
     """
-
-    def copy(x: Tensor) -> Tensor:
-        return torch.cat([x] * copies, dim=1)
-
-    def total(x: Tensor) -> Tensor:
-        first, second, *others = x.chunk(copies, dim=1)
-        result = first + second
-        for other in others:
-            result += other
-        return result
-
+    repeat, total = partial(_repeat, copies=copies), partial(_total, copies=copies)
     if must_fall_back(x):
-        return copy(x)
-    result: Tensor = call(Linear, x, copy, total)
+        return repeat(x)
+    result: Tensor = call(Linear, x, repeat, total)
+    return result
+
+
+def sum_of_parts(x: Tensor, parts: int) -> Tensor:
+    """The sum of equal parts of the channels, in channels-last layout.
+
+    >>> sum_of_parts(torch.ones(1, 6, 4, 4), parts=3)[0, :, 0, 0]
+    tensor([3., 3.])
+    """
+    repeat, total = partial(_repeat, copies=parts), partial(_total, copies=parts)
+    if must_fall_back(x):
+        return total(x)
+    result: Tensor = call(Linear, x, total, repeat)
+    return result
+
+
+def _repeat(x: Tensor, copies: int) -> Tensor:
+    return torch.cat([x] * copies, dim=1)
+
+
+def _total(x: Tensor, copies: int) -> Tensor:
+    first, second, *others = x.chunk(copies, dim=1)
+    result = first + second
+    for other in others:
+        result += other
     return result
 
 
