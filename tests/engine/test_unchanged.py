@@ -1,7 +1,8 @@
 """Commands leave the bits that were recorded; `benchmarks/unchanged.py` compares all of them.
 
 Version 0.1.0 left the same bits up to commit 845dfa4. The record was made again where a change rounds otherwise: layers
-with few values use torch's own kernels, depthwise weight gradients are computed in parts, and γ is a Python number.
+with few values use torch's own kernels, depthwise weight gradients are computed in parts, small depthwise chains run as
+one, γ is a Python number, and the gradient of α sums pixels in another order.
 """
 
 import json

@@ -1,18 +1,18 @@
-"""Depthwise gradients by columns, and the forms in which operations read a node, against torch's own."""
+"""Gradients of depthwise weights, and the forms in which operations read a node, against torch's own."""
 
 import pytest
 import torch
 from torch.nn import functional
 
-from idarts.layers.functions import _is_slow, _weight_by_columns
+from idarts.layers.depthwise import depthwise_weight, is_slow
 from idarts.layers.lean import conv2d
 from idarts.layers.reading import Reads, every_other, side_by_side, space_to_batch
 
 
 @pytest.mark.parametrize("kernel", [(3, 3), (5, 5), (7, 7), (2, 4), (1, 6), (5, 3)])
 @pytest.mark.parametrize("stride", [1, 2, 3])
-@pytest.mark.parametrize("sides", [(2, 2), (4, 7), (9, 8)])
-def test_the_gradient_of_a_depthwise_weight_by_columns_is_torchs(kernel, stride, sides):
+@pytest.mark.parametrize("sides", [(2, 2), (4, 7), (9, 8), (1, 4), (3, 2), (16, 16)])
+def test_the_gradient_of_a_depthwise_weight_is_torchs(kernel, stride, sides):
     torch.manual_seed(0)
     padding = [kernel[0] // 2, kernel[1] // 2]
     x = torch.randn(3, 4, *sides, dtype=torch.float64).contiguous(memory_format=torch.channels_last)
@@ -20,8 +20,8 @@ def test_the_gradient_of_a_depthwise_weight_by_columns_is_torchs(kernel, stride,
     y = functional.conv2d(x, weight, None, stride, padding, 1, 4)
     g = torch.randn_like(y)
     (expected,) = torch.autograd.grad(y, weight, g)
-    by_columns = _weight_by_columns(g, x, weight.detach(), ([stride, stride], padding, [1, 1], 4))
-    torch.testing.assert_close(by_columns, expected)
+    ours = depthwise_weight(g, x, weight.detach(), ([stride, stride], padding, [1, 1], 4))
+    torch.testing.assert_close(ours, expected)
 
 
 @pytest.mark.parametrize(("kernel", "side"), [(5, 8), (3, 2), (7, 4)])
@@ -29,7 +29,7 @@ def test_first_and_second_derivatives_of_slow_depthwise_convolutions(kernel, sid
     torch.manual_seed(0)
     x = torch.randn(2, 3, side, side, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(3, 1, kernel, kernel, dtype=torch.float64, requires_grad=True)
-    assert _is_slow(x, weight, ([1, 1], [kernel // 2] * 2, [1, 1], 3))
+    assert is_slow(x, weight, ([1, 1], [kernel // 2] * 2, [1, 1], 3))
 
     def run(x, weight):
         return conv2d(x, weight, padding=kernel // 2, groups=3)

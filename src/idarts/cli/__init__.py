@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from idarts._version import __version__
 from idarts.cli.console import say
+from idarts.cli.memory import keep_freed_memory
 from idarts.cli.parser import Parser
 from idarts.cli.verbosity import verbosity
 from idarts.errors import InputError
@@ -50,6 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     idarts 0.2.0
     0
     """
+    if argv is None:  # the process is ours
+        keep_freed_memory()
     code = _main(list(sys.argv[1:] if argv is None else argv))
     return code if _flush() else PIPE
 

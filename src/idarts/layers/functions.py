@@ -10,12 +10,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 Grads = tuple[Tensor | None, ...]
 Map = Callable[[Tensor], Tensor]
-
-FAST_COLUMNS = 3  # oneDNN's gradient of a depthwise weight is eight times slower for wider kernels
 
 _aten = torch.ops.aten
 
@@ -26,14 +23,14 @@ def call(function: type[torch.autograd.Function], *arguments: Any) -> Any:
     return apply(*arguments)
 
 
-def _needed(ctx: Any) -> tuple[bool, ...]:
+def needed(ctx: Any) -> tuple[bool, ...]:
     """Which gradients the current backward pass needs.
 
     `ctx.needs_input_grad` only says which tensors require a gradient, not which are `inputs` of `torch.autograd.grad`.
     Without this, a product with respect to α would compute the gradients of all convolution weights and discard them.
     """
     nodes = (node for node, _ in ctx.next_functions if node is not None)
-    return tuple(needed and _will_run(next(nodes)) for needed in ctx.needs_input_grad)
+    return tuple(requires and _will_run(next(nodes)) for requires in ctx.needs_input_grad)
 
 
 def _will_run(node: Any) -> bool:
@@ -67,7 +64,7 @@ class BatchNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Grads:
-        wanted = _needed(ctx)[:3]
+        wanted = needed(ctx)[:3]
         x, weight, mean, invstd = ctx.saved_tensors  # once: checkpointing unpacks each tensor only once
         g = _match_layout(x, g)
         if torch.is_grad_enabled():  # for second derivatives
@@ -118,7 +115,7 @@ def _batch_norm_backward(
     else:
         total, dot = _sums(g, x, mean, invstd)
     if want_x and not training:
-        grad_x = g * _per_channel(invstd if weight is None else weight * invstd)
+        grad_x = g * per_channel(invstd if weight is None else weight * invstd)
     return grad_x, dot, total
 
 
@@ -129,7 +126,7 @@ def _batch_norm_double_backward(ctx: Any, u: Tensor | None, u_weight: Tensor | N
     dr = −r²·mean(x̂·dx). Both are combinations of u, g, x̂ and 1, with coefficients per channel.
     """
     g, x, weight, mean, invstd, g_sum, g_dot = ctx.saved_tensors
-    want_g, want_x, want_weight = _needed(ctx)[:3]
+    want_g, want_x, want_weight = needed(ctx)[:3]
     zero = torch.zeros_like(mean)
     u_sum = u_dot = u_g = zero
     if u is not None:
@@ -160,16 +157,16 @@ def _batch_norm_double_backward_by_torch(ctx: Any, *u: Tensor | None) -> Grads:
     # These are partial derivatives, but g depends on x. Views of the two do not depend on each other.
     g, x, weight = g.view_as(g), x.view_as(x), None if weight is None else weight.view_as(weight)
     over, count = (0, 2, 3), x.numel() / x.shape[1]
-    mean, invstd = _per_channel(mean), _per_channel(invstd)
+    mean, invstd = per_channel(mean), per_channel(invstd)
     if ctx.training:
         mean = x.mean(over, keepdim=True)
         invstd = (x.var(over, correction=0, keepdim=True) + ctx.eps).rsqrt()
     xhat = (x - mean) * invstd
     dot, total = (g * xhat).sum(over), g.sum(over)
-    centred = g - (_per_channel(total) + xhat * _per_channel(dot)) / count if ctx.training else g
-    grad_x = centred * (invstd if weight is None else _per_channel(weight) * invstd)
+    centred = g - (per_channel(total) + xhat * per_channel(dot)) / count if ctx.training else g
+    grad_x = centred * (invstd if weight is None else per_channel(weight) * invstd)
     pairs = [(o, v) for o, v in zip((grad_x, dot, total), u, strict=True) if v is not None]
-    wanted = _needed(ctx)[:3]
+    wanted = needed(ctx)[:3]
     inputs = [t for t, want in zip((g, x, weight), wanted, strict=True) if want]
     if not pairs or not inputs:  # a higher derivative may need nothing of this layer
         return None, None, None
@@ -192,11 +189,11 @@ def _combine(x: Tensor, mean: Tensor, scale: Tensor, one: Tensor, *terms: tuple[
     result: Tensor = torch.native_batch_norm(x, scale, one - scale * mean, *neutral, False, 0.0, 0.0)[0]
     for tensor, coefficient in terms:
         if tensor is not None:
-            result.addcmul_(tensor, _per_channel(coefficient))
+            result.addcmul_(tensor, per_channel(coefficient))
     return result
 
 
-def _per_channel(v: Tensor) -> Tensor:
+def per_channel(v: Tensor) -> Tensor:
     return v.view(1, -1, 1, 1)
 
 
@@ -204,101 +201,6 @@ def _match_layout(x: Tensor, t: Tensor) -> Tensor:
     """A copy of t in the layout of x: with mixed layouts the kernels are several times slower than with this copy."""
     channels_last = x.is_contiguous(memory_format=torch.channels_last)
     return t.contiguous(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
-
-
-class Conv2d(torch.autograd.Function):
-    """`geometry` is stride, padding, dilation (lists) and groups."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, *geometry: Any) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        ctx.geometry = geometry
-        return torch.conv2d(x, weight, bias, *geometry)
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Grads:
-        arguments = g, *ctx.saved_tensors, ctx.geometry, _needed(ctx)[:3]
-        grads = call(_Conv2dGrad, *arguments) if torch.is_grad_enabled() else _conv2d_backward(*arguments)
-        return *grads, *(None,) * 4
-
-
-class _Conv2dGrad(torch.autograd.Function):
-    """A convolution is linear in x and in its weight, so the gradients of its gradient are convolutions, too."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, g: Tensor, x: Tensor, weight: Tensor, geometry: tuple[Any, ...], wanted: tuple[bool, ...]
-    ) -> Grads:
-        ctx.save_for_backward(g, x, weight)
-        ctx.geometry = geometry
-        ctx.set_materialize_grads(False)
-        return _conv2d_backward(g, x, weight, geometry, wanted)
-
-    @staticmethod
-    def backward(ctx: Any, u: Tensor | None, u_weight: Tensor | None, u_bias: Tensor | None) -> Grads:
-        g, x, weight = ctx.saved_tensors
-        want_g, want_x, want_weight = _needed(ctx)[:3]
-        grad_g: Tensor | None = None
-        for image, kernel in ((x, u_weight), (u, weight)):
-            if want_g and image is not None and kernel is not None:
-                part = torch.conv2d(image, kernel, None if grad_g is not None else u_bias, *ctx.geometry)
-                grad_g = part if grad_g is None else grad_g.add_(part)
-        if want_g and grad_g is None and u_bias is not None:
-            grad_g = _per_channel(u_bias).expand_as(g)
-        wanted = want_x and u_weight is not None, want_weight and u is not None, False
-        grad_x, grad_weight, _ = _conv2d_backward(
-            g, x if u is None else u, weight if u_weight is None else u_weight, ctx.geometry, wanted
-        )
-        return grad_g, grad_x, grad_weight, None, None
-
-
-def _conv2d_backward(
-    g: Tensor, x: Tensor, weight: Tensor, geometry: tuple[Any, ...], wanted: tuple[bool, ...]
-) -> Grads:
-    if wanted[1] and _is_slow(x, weight, geometry):
-        grad_x, _, grad_bias = _conv2d_backward(g, x, weight, geometry, (wanted[0], False, wanted[2]))
-        return grad_x, _weight_by_columns(g, x, weight, geometry), grad_bias
-    if not any(wanted):
-        return None, None, None
-    stride, padding, dilation, groups = geometry
-    grads: Grads = _aten.convolution_backward(
-        g, x, weight, [weight.shape[0]], stride, padding, dilation, False, [0, 0], groups, wanted
-    )
-    return grads
-
-
-def _is_slow(x: Tensor, weight: Tensor, geometry: tuple[Any, ...]) -> bool:
-    """Whether oneDNN's gradient of a depthwise weight is slow: for a wide weight, and one higher than the image."""
-    _, padding, dilation, groups = geometry
-    depthwise = groups == x.shape[1] == weight.shape[0] and dilation == [1, 1] and x.device.type == "cpu"
-    return depthwise and (weight.shape[3] > FAST_COLUMNS or (any(padding) and weight.shape[2] > x.shape[2]))
-
-
-def _weight_by_columns(g: Tensor, x: Tensor, weight: Tensor, geometry: tuple[Any, ...]) -> Tensor:
-    """The gradient of a depthwise weight, a few columns at a time: each is that of a narrow weight.
-
-    Neighbours share a column. So a 5×5 weight needs borders only: cropping x would be another copy. The rows are padded
-    here if the weight is higher than the image, and by the convolution otherwise.
-    """
-    stride, (top, left), dilation, groups = geometry
-    rows = [0, 0]
-    if weight.shape[2] > x.shape[2]:
-        bottom = (g.shape[2] - 1) * stride[0] - top + weight.shape[2] - x.shape[2]
-        rows, top = [top, _border(bottom, stride[0])], 0
-    parts: list[Tensor] = []
-    for first in range(0, max(weight.shape[3] - 1, 1), FAST_COLUMNS - 1):
-        columns = weight[..., first : first + FAST_COLUMNS]
-        right = (g.shape[3] - 1) * stride[1] - left + first + columns.shape[3] - x.shape[3]
-        window = functional.pad(x, [left - first, _border(right, stride[1]), *rows])
-        _, part, _ = _conv2d_backward(g, window, columns, (stride, [top, 0], dilation, groups), (False, True, False))
-        assert part is not None
-        parts.append(part)
-    return torch.cat([*(part[..., : FAST_COLUMNS - 1] for part in parts[:-1]), parts[-1]], dim=3)
-
-
-def _border(missing: int, stride: int) -> int:
-    """Pixels to add, or (negative) to crop; less than a stride too many do no harm."""
-    return 0 if -stride < missing < 0 else missing
 
 
 class Linear(torch.autograd.Function):

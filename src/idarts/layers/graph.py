@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import add, iadd
+from operator import add
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from idarts.layers.constants import constant
 from idarts.layers.lean import relu
 from idarts.layers.mixing import mix
 from idarts.layers.mixture import Mixture
+from idarts.layers.parallel import run_all
 from idarts.layers.reading import Reads
 
 
@@ -131,16 +132,19 @@ class Fan(nn.Module):
         running = {op: [mixture.runs(row, columns[op]) for row in rows] for op in self.parallel}
         if not any(map(any, running.values())):
             return
-        reads, weights, together = Reads(relu(x)), mixture.weights[constant(rows, x.device)], []
+        reads, weights = Reads(relu(x)), mixture.weights[constant(rows, x.device)]
+        together: list[str] = []
         for op, module in self.parallel.items():
             if all(running[op]):
-                together.append(module(reads, weights[:, columns[op]]))
+                together.append(op)
                 continue
             member: Any = module.member
             for index, node in enumerate(targets):
                 if running[op][index]:
-                    node.scaled.append(member(reads, index, weights[index, columns[op]]))
+                    node.scaled.append(reads.total([member(reads, index, weights[index, columns[op]])]))
         if together:
-            total = reduce(iadd, together)  # in place: the norms do not keep their outputs
+            scales = [weights[:, columns[op]] for op in together]
+            parts = run_all([self.parallel[op] for op in together], reads, scales)
+            total = reads.total(parts)  # in place: the norms do not keep their outputs
             for node, part in zip(targets, total.chunk(len(targets), dim=1), strict=True):
                 node.scaled.append(part)

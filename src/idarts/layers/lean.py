@@ -17,8 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from idarts.layers.convolution import Conv2d
 from idarts.layers.fallback import is_small, must_fall_back
-from idarts.layers.functions import BatchNorm, Conv2d, Linear, ReLU, call
+from idarts.layers.functions import BatchNorm, Linear, ReLU, call
 from idarts.layers.pooling import LeanMaxPool2d
 
 Pair = int | tuple[int, ...] | list[int]

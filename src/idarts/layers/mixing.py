@@ -51,6 +51,9 @@ class _Mix(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         weights, *terms = ctx.saved_tensors
+        # One copy of a part of a wider tensor is cheaper than one for each term; in a graph it is one node more.
+        if g.dim() == 4 and not torch.is_grad_enabled():
+            g = g.contiguous(memory_format=torch.channels_last)
         grad_weights, *grads = call(_MixGrad, g, weights, ctx.needs_input_grad[0], *terms)
         rest = [g] * (len(ctx.needs_input_grad) - 2 - ctx.count)
         return grad_weights, None, *grads, *rest

@@ -5,17 +5,20 @@ convolution, and their BatchNorms one BatchNorm whose weight is α. A weighted s
 computing edge by edge.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from idarts.layers.lean import batch_norm, conv2d, relu
-from idarts.layers.reading import Reads, batch_to_space
+from idarts.layers.reading import Reads, batch_to_space, sum_of_parts
 
 EPS, MOMENTUM = 1e-5, 0.1
+# Values of a module's result. Up to here two calls cost more than wider kernels do (`benchmarks/supernet.py`).
+SMALL = 131_072
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class Block:
 class Parallel(nn.Module):
     """`members` equal chains of blocks on one input, with ReLU between blocks; α scales the output of each chain.
 
-    The outputs are concatenated along the channels. `member` runs one chain alone.
+    The outputs are concatenated along the channels. `member` runs one chain alone. Dilated convolutions may leave their
+    result in phases; `Reads.total` makes images of them.
     """
 
     def __init__(self, channels: int, members: int, blocks: Sequence[Block]) -> None:
@@ -39,21 +43,54 @@ class Parallel(nn.Module):
         self.channels, self.members = channels, members
         self.blocks = nn.ModuleList(_ParallelBlock(channels, members, block) for block in blocks)
 
+    @property
+    def kind(self) -> Hashable:
+        """Equal for two modules that can run as one: depthwise, and different in their kernels only."""
+        blocks = [block.block for block in self.blocks if isinstance(block, _ParallelBlock)]
+        separable = all(block.separable for block in blocks)
+        return tuple(replace(block, kernel=0) for block in blocks) if separable else id(self)
+
     def forward(self, reads: Reads, scales: Tensor) -> Tensor:
         """All members; `scales` has one α for each. The input has the channels of one member."""
-        return self._chain(reads, scales.repeat_interleave(self.channels), slice(0, self.members))
+        return _run_together([self], [scales], reads)
 
     def member(self, reads: Reads, index: int, scale: Tensor) -> Tensor:
         """One member alone."""
-        return self._chain(reads, scale.expand(self.channels), slice(index, index + 1))
+        return _chain([self], reads, scale.expand(self.channels), slice(index, index + 1))
 
-    def _chain(self, reads: Reads, scale: Tensor, part: slice) -> Tensor:
-        first: Any = self.blocks[0]
-        x: Tensor = first.read(reads, part)
-        last = len(self.blocks) - 1
-        for position, block in enumerate(self.blocks):
-            x = block(relu(x) if position else x, scale if position == last else None, part, reads.sides)
-        return x
+
+def run_all(modules: Sequence[nn.Module], reads: Reads, scales: Sequence[Tensor]) -> list[Tensor]:
+    """Results on one node whose sum is that of all modules; those of one kind run as one where they are small.
+
+    >>> modules = [Parallel(4, 2, [Block(kernel, separable=True)]) for kernel in (3, 5)]
+    >>> [result.shape for result in run_all(modules, Reads(torch.randn(2, 4, 6, 6)), torch.ones(2, 2))]
+    [torch.Size([2, 8, 6, 6])]
+    """
+    groups: dict[Hashable, list[tuple[Any, Tensor]]] = {}
+    for module, scale in zip(modules, scales, strict=True):
+        joins = isinstance(module, Parallel) and module.members * reads().numel() <= SMALL
+        groups.setdefault(module.kind if joins else id(module), []).append((module, scale))
+    results: list[Tensor] = []
+    for group in groups.values():
+        together, each = zip(*group, strict=True)
+        results.append(_run_together(together, each, reads) if len(group) > 1 else together[0](reads, each[0]))
+    return results
+
+
+def _run_together(modules: Sequence[Parallel], scales: Sequence[Tensor], reads: Reads) -> Tensor:
+    """The sum of the results of modules of one kind, whose convolutions become one."""
+    scale = torch.cat([*scales]) if len(scales) > 1 else scales[0]
+    x = _chain(modules, reads, scale.repeat_interleave(modules[0].channels), slice(0, modules[0].members))
+    return sum_of_parts(x, len(modules)) if len(modules) > 1 else x
+
+
+def _chain(modules: Sequence[Parallel], reads: Reads, scale: Tensor, part: slice) -> Tensor:
+    """The members `part` of the first module, then those of the second, and so on."""
+    steps: list[Any] = list(zip(*(module.blocks for module in modules), strict=True))
+    x = steps[0][0].read(reads, part, len(modules))
+    for blocks in steps[:-1]:
+        x = relu(_run_blocks(blocks, x, None, part, reads))
+    return _run_blocks(steps[-1], x, scale, part, reads)
 
 
 class ParallelNorm(nn.Module):
@@ -69,8 +106,19 @@ class ParallelNorm(nn.Module):
 
     def forward(self, z: Tensor, scale: Tensor | None = None, part: slice = slice(None)) -> Tensor:
         """Normalise z, which holds the channels `part`."""
-        mean, var = _part(self.running_mean, part), _part(self.running_var, part)
-        return batch_norm(z, mean, var, scale, None, self.training, MOMENTUM, EPS)
+        return _normalise([self], z, scale, part)
+
+
+def _normalise(norms: Sequence[ParallelNorm], z: Tensor, scale: Tensor | None, part: slice) -> Tensor:
+    """Normalise z, which holds the channels `part` of each norm."""
+    running = [[_part(norm.running_mean, part), _part(norm.running_var, part)] for norm in norms]
+    mean, var = running[0] if len(norms) == 1 else [torch.cat(each) for each in zip(*running, strict=True)]
+    y = batch_norm(z, mean, var, scale, None, norms[0].training, MOMENTUM, EPS)
+    if norms[0].training and len(norms) > 1:
+        for (old_mean, old_var), *new in zip(running, mean.chunk(len(norms)), var.chunk(len(norms)), strict=True):
+            old_mean.copy_(new[0])
+            old_var.copy_(new[1])
+    return y
 
 
 class _ParallelBlock(nn.Module):
@@ -82,25 +130,37 @@ class _ParallelBlock(nn.Module):
         self.pointwise = _parallel_weight(channels, members, 1) if block.separable else None
         self.norm = ParallelNorm(members * channels)
 
-    def read(self, reads: Reads, part: slice) -> Tensor:
+    def read(self, reads: Reads, part: slice, modules: int) -> Tensor:
         """The input of these members: one for all, or a copy for each if every channel has its own filter."""
         pixels = "all" if self.block.dilation == 1 else "phases" if self.block.stride == 1 else "even"
-        return reads(pixels, copies=part.stop - part.start if self.block.separable else 1)
+        return reads(pixels, copies=modules * (part.stop - part.start) if self.block.separable else 1)
 
-    def forward(self, x: Tensor, scale: Tensor | None, part: slice, sides: tuple[int, ...]) -> Tensor:
-        wide, count = slice(part.start * self.channels, part.stop * self.channels), part.stop - part.start
-        weight, block = _part(self.weight, wide), self.block
-        stride = 1 if block.dilation == 2 else block.stride
-        if self.pointwise is None:
-            z = conv2d(x, weight, None, stride, block.kernel // 2, groups=x.shape[1] // self.channels)
-        else:
-            z = conv2d(x, weight, None, stride, block.kernel // 2, groups=count * self.channels)
-            z = conv2d(z, _part(self.pointwise, wide), groups=count)
-        # Gradients of dilated convolutions are slow; plain ones on every other pixel are not.
-        if block.dilation == 2 and block.stride == 1:
-            z = batch_to_space(z, *sides)
-        result: Tensor = self.norm(z, scale, wide)
-        return result
+
+def _run_blocks(blocks: Sequence[_ParallelBlock], x: Tensor, scale: Tensor | None, part: slice, reads: Reads) -> Tensor:
+    """The members `part` of blocks that differ in their kernels only; the smaller kernels get a border of zeros."""
+    channels, block = blocks[0].channels, blocks[0].block
+    wide, members = slice(part.start * channels, part.stop * channels), len(blocks) * (part.stop - part.start)
+    stride, kernel = 1 if block.dilation == 2 else block.stride, max(each.block.kernel for each in blocks)
+    weight = _joined([_with_border(_part(each.weight, wide), kernel) for each in blocks])
+    pointwise = [_part(each.pointwise, wide) for each in blocks if each.pointwise is not None]
+    groups = members * channels if pointwise else x.shape[1] // channels
+    z = conv2d(x, weight, None, stride, kernel // 2, groups=groups)
+    if pointwise:
+        z = conv2d(z, _joined(pointwise), groups=members)
+    # Gradients of dilated convolutions are slow; plain ones on every other pixel are not. The statistics do not
+    # depend on the order of the pixels, but the border that odd sides get in phases does not belong to them.
+    if len(z) != reads.batch and any(side % 2 for side in reads.sides):
+        z = batch_to_space(z, *reads.sides)
+    return _normalise([each.norm for each in blocks], z, scale, wide)
+
+
+def _joined(weights: Sequence[Tensor]) -> Tensor:
+    return weights[0] if len(weights) == 1 else torch.cat([*weights])
+
+
+def _with_border(weight: Tensor, kernel: int) -> Tensor:
+    border = (kernel - weight.shape[3]) // 2
+    return functional.pad(weight, [border] * 4) if border else weight
 
 
 class ParallelReduce(nn.Module):

@@ -1,7 +1,8 @@
 """What the parallel operations on one node read: its pixels, copied or rearranged once for all of them."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from operator import iadd
 
 import torch
 from torch import Tensor
@@ -22,7 +23,7 @@ class Reads:
     """
 
     def __init__(self, x: Tensor) -> None:
-        self.sides: tuple[int, ...] = tuple(x.shape[2:])
+        self.batch, self.sides = len(x), tuple(x.shape[2:])
         self._forms = {("all", 1): x}
 
     def __call__(self, pixels: str = "all", copies: int = 1) -> Tensor:
@@ -33,6 +34,19 @@ class Reads:
             self._forms[key] = one(self("all") if copies == 1 else self(pixels))
         return self._forms[key]
 
+    def total(self, parts: Sequence[Tensor]) -> Tensor:
+        """The sum of the results of operations, in place; what is in phases becomes an image once, after its sum.
+
+        >>> reads = Reads(torch.zeros(2, 3, 8, 8))
+        >>> reads.total([torch.ones(2, 3, 8, 8), torch.ones(8, 3, 4, 4)]).unique()
+        tensor([2.])
+        """
+        images = [part for part in parts if len(part) == self.batch]
+        phases = [part for part in parts if len(part) != self.batch]
+        if phases:
+            images.append(batch_to_space(reduce(iadd, phases), *self.sides))
+        return reduce(iadd, images)
+
 
 def side_by_side(x: Tensor, copies: int) -> Tensor:
     """Copies of x, one after the other along the channels, in channels-last layout.
@@ -40,20 +54,35 @@ def side_by_side(x: Tensor, copies: int) -> Tensor:
     >>> side_by_side(torch.ones(1, 2, 4, 4), copies=3).shape
     torch.Size([1, 6, 4, 4])
     """
-
-    def copy(x: Tensor) -> Tensor:
-        return torch.cat([x] * copies, dim=1)
-
-    def total(x: Tensor) -> Tensor:
-        first, second, *others = x.chunk(copies, dim=1)
-        result = first + second
-        for other in others:
-            result += other
-        return result
-
+    repeat, total = partial(_repeat, copies=copies), partial(_total, copies=copies)
     if must_fall_back(x):
-        return copy(x)
-    result: Tensor = call(Linear, x, copy, total)
+        return repeat(x)
+    result: Tensor = call(Linear, x, repeat, total)
+    return result
+
+
+def sum_of_parts(x: Tensor, parts: int) -> Tensor:
+    """The sum of equal parts of the channels, in channels-last layout.
+
+    >>> sum_of_parts(torch.ones(1, 6, 4, 4), parts=3)[0, :, 0, 0]
+    tensor([3., 3.])
+    """
+    repeat, total = partial(_repeat, copies=parts), partial(_total, copies=parts)
+    if must_fall_back(x):
+        return total(x)
+    result: Tensor = call(Linear, x, total, repeat)
+    return result
+
+
+def _repeat(x: Tensor, copies: int) -> Tensor:
+    return torch.cat([x] * copies, dim=1)
+
+
+def _total(x: Tensor, copies: int) -> Tensor:
+    first, second, *others = x.chunk(copies, dim=1)
+    result = first + second
+    for other in others:
+        result += other
     return result
 
 
@@ -94,10 +123,11 @@ def space_to_batch(x: Tensor) -> Tensor:
     tensor([[ 1.,  3.],
             [ 9., 11.]])
     """
-    if x.shape[2] % 2 or x.shape[3] % 2:
-        x = functional.pad(x, (0, x.shape[3] % 2, 0, x.shape[2] % 2))
-    rows: Tensor = x.permute(0, 2, 3, 1).unflatten(2, (-1, 2)).unflatten(1, (-1, 2))
-    return rows.permute(2, 4, 0, 1, 3, 5).reshape(-1, *rows.shape[1:4:2], x.shape[1]).permute(0, 3, 1, 2)
+    join = partial(_join, height=x.shape[2], width=x.shape[3])
+    if must_fall_back(x):
+        return _split(x)
+    result: Tensor = call(Linear, x, _split, join)
+    return result
 
 
 def batch_to_space(phases: Tensor, height: int, width: int) -> Tensor:
@@ -107,6 +137,21 @@ def batch_to_space(phases: Tensor, height: int, width: int) -> Tensor:
     >>> torch.equal(batch_to_space(space_to_batch(x), 5, 7), x)
     True
     """
+    join = partial(_join, height=height, width=width)
+    if must_fall_back(phases):
+        return join(phases)
+    result: Tensor = call(Linear, phases, join, _split)
+    return result
+
+
+def _split(x: Tensor) -> Tensor:
+    if x.shape[2] % 2 or x.shape[3] % 2:
+        x = functional.pad(x, (0, x.shape[3] % 2, 0, x.shape[2] % 2))
+    rows: Tensor = x.permute(0, 2, 3, 1).unflatten(2, (-1, 2)).unflatten(1, (-1, 2))
+    return rows.permute(2, 4, 0, 1, 3, 5).reshape(-1, *rows.shape[1:4:2], x.shape[1]).permute(0, 3, 1, 2)
+
+
+def _join(phases: Tensor, height: int, width: int) -> Tensor:
     rows: Tensor = phases.permute(0, 2, 3, 1).unflatten(0, (2, 2, -1)).permute(2, 3, 0, 4, 1, 5)
     whole = rows.reshape(rows.shape[0], 2 * rows.shape[1], 2 * rows.shape[3], rows.shape[5]).permute(0, 3, 1, 2)
     return whole[:, :, :height, :width].contiguous(memory_format=torch.channels_last)
