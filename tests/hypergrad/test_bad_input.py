@@ -320,6 +320,14 @@ class TestSharedAndForeignTensors:
             hypergradient(inner, lambda v, _: outer(v, a), w, a, method)
         assert hypergradient(lambda v, b: inner(v, b) + (v[1] - w[1].detach()).square().sum(), outer, w, a, method)
 
+    @pytest.mark.parametrize("method", ALL, ids=IDS)
+    def test_a_loss_that_uses_the_callers_own_tensor_where_it_is_no_leaf(self, problem, method):
+        inner, outer, w, a = problem
+        computed = tuple(t * 1 for t in a)
+        hypergradient(inner, outer, w, computed, method)
+        with pytest.raises(InputError, match=r"the inner loss uses .* of shape .* itself"):
+            hypergradient(lambda v, _: inner(v, computed), outer, w, computed, method)
+
     def test_first_order_may_use_its_own_weights_but_not_its_own_alpha(self, problem):
         inner, outer, w, a = problem
         own = hypergradient(inner, lambda _, b: outer(w, b), w, a, FirstOrder())

@@ -1,10 +1,8 @@
 """Checks of a loss's graph before it is differentiated, and torch's errors in one line."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.autograd.function import BackwardCFunction
 
@@ -17,19 +15,18 @@ TWICE = (
 TORCH_IS_WRONG = {"WeightNormInterfaceBackward0": "torch's weight_norm"}  # as of torch 2.13
 
 _TRUSTED: set[type] = set()  # torch's own operations among those that this process has seen
-_AccumulateGrad: type = getattr(torch._C._functions, "AccumulateGrad")  # noqa: B009 - torch's stubs leave it out
 
 
 @dataclass
 class Graph:
-    """The leaves of a graph, and the names of its custom functions.
+    """The names of those operations of a graph that a second derivative must be careful with.
 
+    >>> import torch
     >>> x = torch.ones(2, requires_grad=True)
-    >>> [leaf is x for leaf in Graph.of((x * 3).exp().sum()).leaves]
-    [True]
+    >>> Graph.of((x * 3).exp().sum())
+    Graph(once_differentiable=set(), suspects=set())
     """
 
-    leaves: list[Tensor] = field(default_factory=list)
     once_differentiable: set[str] = field(default_factory=set)
     suspects: set[str] = field(default_factory=set)  # whose second derivative may be wrong
 
@@ -37,16 +34,13 @@ class Graph:
     def of(cls, loss: Tensor) -> "Graph":
         graph = cls()
         pending: list[Any] = [] if loss.grad_fn is None else [loss.grad_fn]
-        visited = set(pending)
+        visited = {None, *pending}
         for node in pending:  # which grows
             kind = type(node)
-            if kind is _AccumulateGrad:
-                graph.leaves.append(node.variable)
-                continue
             if kind not in _TRUSTED:
                 graph._add(node, kind)
             for parent, _ in node.next_functions:
-                if parent is not None and parent not in visited:
+                if parent not in visited:
                     visited.add(parent)
                     pending.append(parent)
         return graph
@@ -67,17 +61,6 @@ class Graph:
             if backward.__globals__["__name__"] == "torch.autograd.function":
                 self.once_differentiable.add(function.__name__)
             backward = backward.__wrapped__
-
-    def require_arguments(self, which: str, own: Sequence[Tensor]) -> None:
-        """Refuse a loss that uses one of the caller's tensors, whose derivative would be left out without a word."""
-        known = set(map(id, own))
-        for leaf in self.leaves:
-            if id(leaf) in known:
-                raise InputError(
-                    f"the {which} loss uses an inner or outer parameter of shape {tuple(leaf.shape)} itself, not the "
-                    "one in its arguments, so its derivative would be left out; take it from w or a (a criterion for "
-                    "gauss_newton may be criterion(outputs, a)), or detach it"
-                )
 
 
 def translate(error: RuntimeError, which: str) -> None:

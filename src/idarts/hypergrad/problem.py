@@ -80,9 +80,9 @@ class Problem:
         return self._gradients(self.inner[0], w, "inner")
 
     def _gradients(self, loss: Loss, w: Tensors, which: str) -> tuple[Tensor, Tensor, Tensors]:
-        value = evaluate(loss, w, self.a, which, own=self.own)
+        value = evaluate(loss, w, self.a, which)
         with full_precision(self.devices):
-            grads = gradient(value, (*w, *self.a), which, required=len(w))
+            grads = gradient(value, (*w, *self.a), which, own=self.own, required=len(w))
         flat = self.averaging.vector(self.layout.flatten(grads[: len(w)]))
         return value.detach(), flat, zeros_for_none(grads[len(w) :], self.a)
 

@@ -98,11 +98,11 @@ class ExactProducts(Products):
                 self.loss, self._outputs = _split_loss(loss, w, a)
             else:
                 self.loss = scalar(loss(w, a), "inner")
-            self._inspect(own)
+            self._inspect()
             if self._outputs is None:
-                grads = gradient(self.loss, w, "inner", create_graph=True)
+                grads = gradient(self.loss, w, "inner", own=own, create_graph=True)
             else:
-                self._cotangent, grads = _split_gradient(self.loss, self._outputs, w)
+                self._cotangent, grads = _split_gradient(self.loss, self._outputs, w, own)
         except RuntimeError as error:
             translate(error, "inner")
             raise
@@ -111,9 +111,8 @@ class ExactProducts(Products):
         self._grads = [g for g in grads if g is not None and g.requires_grad]
         self.gradient = self.layout.flatten(grads)
 
-    def _inspect(self, own: Sequence[Tensor]) -> None:
+    def _inspect(self) -> None:
         graph = Graph.of(self.loss)
-        graph.require_arguments("inner", own)
         # Where the cotangent is constant, torch accepts such a function and silently leaves out its curvature.
         if graph.once_differentiable:
             raise NotDifferentiableError(TWICE.format(", ".join(sorted(graph.once_differentiable))))
@@ -200,21 +199,18 @@ class FiniteDifferences(Products):
     def _gradients(self, w: Tensors, own: Sequence[Tensor] = ()) -> tuple[Tensor, Tensor, Tensors]:
         self._random.restore()
         leaves = tuple(t.detach().requires_grad_() for t in w)
-        loss = evaluate(self._loss, leaves, self.a, "inner", own=own)
-        grads = gradient(loss, (*leaves, *self.a), "inner", required=len(w))
+        loss = evaluate(self._loss, leaves, self.a, "inner")
+        grads = gradient(loss, (*leaves, *self.a), "inner", own=own, required=len(w))
         return loss.detach(), self.layout.flatten(grads[: len(w)]), zeros_for_none(grads[len(w) :], self.a)
 
 
-def evaluate(loss: Loss, w: Tensors, a: Tensors, which: str, *, own: Sequence[Tensor] = ()) -> Tensor:
-    """The loss with its graph, if it is one differentiable number and uses its arguments, not the caller's `own`."""
+def evaluate(loss: Loss, w: Tensors, a: Tensors, which: str) -> Tensor:
+    """The loss with its graph, if it is one differentiable number."""
     try:
-        value = scalar(loss(w, a), which)
+        return scalar(loss(w, a), which)
     except RuntimeError as error:
         translate(error, which)
         raise
-    if own:
-        Graph.of(value).require_arguments(which, own)
-    return value
 
 
 def scalar(loss: object, which: str) -> Tensor:
@@ -230,19 +226,41 @@ def scalar(loss: object, which: str) -> Tensor:
 
 
 def gradient(
-    loss: Tensor, inputs: Tensors, which: str, *, required: int | None = None, create_graph: bool = False
+    loss: Tensor,
+    inputs: Tensors,
+    which: str,
+    *,
+    own: Sequence[Tensor] = (),
+    required: int | None = None,
+    create_graph: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """∂loss/∂inputs. The loss must depend on one of the first `required` inputs, by default on one of all."""
+    """∂loss/∂inputs. The loss must depend on one of the first `required` inputs (by default all), and not on `own`."""
     try:
-        grads = torch.autograd.grad(loss, inputs, create_graph=create_graph, allow_unused=True)
+        grads = torch.autograd.grad(loss, (*inputs, *own), create_graph=create_graph, allow_unused=True)
     except RuntimeError as error:
         translate(error, which)
         raise
+    grads = require_arguments(grads, own, which)
     require_dependence(grads[:required], which)
     for g in grads:
         if g is not None and g.is_sparse:
             raise InputError(f"the {which} loss has a sparse gradient; make its nn.Embedding with sparse=False")
     return grads
+
+
+def require_arguments(
+    grads: tuple[Tensor | None, ...], own: Sequence[Tensor], which: str
+) -> tuple[Tensor | None, ...]:
+    """The gradients without the last ones, by the caller's tensors, which a loss must take from its arguments."""
+    count = len(grads) - len(own)
+    for tensor, grad in zip(own, grads[count:], strict=True):
+        if grad is not None:
+            raise InputError(
+                f"the {which} loss uses an inner or outer parameter of shape {tuple(tensor.shape)} itself, not the "
+                "one in its arguments, so its derivative would be left out; take it from w or a (a criterion for "
+                "gauss_newton may be criterion(outputs, a)), or detach it"
+            )
+    return grads[:count]
 
 
 def require_dependence(grads: Sequence[Tensor | None], which: str) -> None:
@@ -269,9 +287,12 @@ def _split_loss(loss: object, w: Tensors, a: Tensors) -> tuple[Tensor, Tensor]:
     return scalar(loss.criterion(*arguments), "inner"), outputs
 
 
-def _split_gradient(value: Tensor, outputs: Tensor, w: Tensors) -> tuple[Tensor, tuple[Tensor | None, ...]]:
+def _split_gradient(
+    value: Tensor, outputs: Tensor, w: Tensors, own: Sequence[Tensor]
+) -> tuple[Tensor, tuple[Tensor | None, ...]]:
     """∂L1/∂outputs and ∂L1/∂w = Jᵀ · ∂L1/∂outputs."""
-    (cotangent,) = torch.autograd.grad(value, outputs, create_graph=True)
+    cotangent, *_ = gradient(value, (outputs,), "inner", own=own, create_graph=True)
+    assert cotangent is not None
     if not cotangent.requires_grad:  # a criterion linear in the outputs has no curvature, but the products need J
         cotangent = cotangent.detach().requires_grad_()
     grads = torch.autograd.grad(outputs, w, cotangent, create_graph=True, allow_unused=True)

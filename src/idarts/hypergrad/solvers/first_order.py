@@ -7,7 +7,7 @@ import torch
 from idarts.hypergrad.isolation import full_precision
 from idarts.hypergrad.method import Method, Result, State
 from idarts.hypergrad.problem import Problem
-from idarts.hypergrad.products import evaluate, zeros_for_none
+from idarts.hypergrad.products import evaluate, require_arguments, zeros_for_none
 from idarts.hypergrad.solvers import SOLVERS
 
 
@@ -28,10 +28,10 @@ class FirstOrder(Method):
 
     def estimate(self, problem: Problem, state: State) -> Result:
         own = problem.own[len(problem.w) :]  # of w it may use any tensors
-        loss = evaluate(problem.outer, problem.w, problem.a, "outer", own=own)
+        loss = evaluate(problem.outer, problem.w, problem.a, "outer")
         with full_precision(problem.devices):
-            grads = torch.autograd.grad(loss, problem.a, allow_unused=True)
-        direct = zeros_for_none(grads, problem.a)
+            grads = torch.autograd.grad(loss, (*problem.a, *own), allow_unused=True)
+        direct = zeros_for_none(require_arguments(grads, own, "outer"), problem.a)
         return Result(loss.detach(), direct, tuple(torch.zeros_like(t) for t in direct))
 
 
