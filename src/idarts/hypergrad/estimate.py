@@ -4,18 +4,18 @@ import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from functools import reduce
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from idarts.errors import CurvatureWarning, DivergenceWarning, InputError, NotFiniteError
 from idarts.hypergrad.isolation import isolated
-from idarts.hypergrad.method import Measure, Method, Result, State, Symmetry
+from idarts.hypergrad.method import Method, Result, State, Symmetry
 from idarts.hypergrad.problem import ALONE, Averaging, Problem
 from idarts.hypergrad.products import Loss
 from idarts.hypergrad.spectrum import Spectrum
-from idarts.hypergrad.vectors import Tensors, as_vector
+from idarts.hypergrad.vectors import Tensors, joined, on_host
 
 ROUNDING = 3e2  # times the machine epsilon: what a product of two vectors may be off by, relative to their lengths
 WRONG = 1e-3  # an asymmetry beyond rounding that is a mistake
@@ -120,7 +120,7 @@ def hypergradient(
     grads = tuple([d + i for d, i in zip(result.direct, result.implicit, strict=True)])
     numbers = _read(result)
     if check_finite:
-        _require_finite(numbers)
+        _require_finite(numbers, torch.finfo(grads[0].dtype).max)
     quality = _diagnostics(result, numbers)
     if quality.contraction is not None and quality.step is not None and quality.contraction > 1:
         warnings.warn(_divergence(quality.step, quality.eigenvalue or 0.0), DivergenceWarning, stacklevel=2)
@@ -148,53 +148,34 @@ def _require_losses(method: Method, given: int) -> None:
 
 
 def _read(result: Result) -> dict[str, float]:
-    """All numbers that the host needs, in two transfers from the device."""
-    device = result.outer_loss.device
-    numbers: dict[str, Measure] = {**result.measures, "outer loss": result.outer_loss}
+    """All numbers that the host needs, in one transfer from the device."""
+    device, step = result.outer_loss.device, result.step
+    numbers: dict[str, Any] = {**result.measures, "outer loss": result.outer_loss, **_products(result, device)}
     if result.inner_loss is not None:
         numbers["inner loss"] = result.inner_loss
-    if result.step is not None:
-        numbers["step"] = result.step.mean() if isinstance(result.step, Tensor) and result.step.dim() else result.step
+    if step is not None:
+        numbers["step"] = step.mean() if isinstance(step, Tensor) and step.dim() else step
     if result.symmetry is not None:
         numbers |= zip(Symmetry._fields, result.symmetry, strict=True)
-    here = {name: value for name, value in numbers.items() if not isinstance(value, Tensor)}
     there = {name: value for name, value in numbers.items() if isinstance(value, Tensor)}
-    read = torch.stack(_on(device, list(there.values()))).tolist()
-    return {**here, **dict(zip(there, read, strict=True)), **_lengths(result, device)}
+    return numbers | dict(zip(there, on_host(there.values(), device), strict=True))
 
 
-def _lengths(result: Result, device: torch.device) -> dict[str, float]:
-    """The lengths of both parts, their product, and the squared length of their sum; in double precision.
-
-    A series that diverges overflows single precision. Where the sum itself does, the square is infinite.
-    """
+def _products(result: Result, device: torch.device) -> dict[str, Tensor]:
+    """⟨d, d⟩, ⟨i, i⟩ and ⟨d, i⟩ of both parts. In double precision: a series that diverges overflows a single one."""
     wide = torch.float32 if device.type == "mps" else torch.float64
-    u, v = (_joined(_on(device, [as_vector(t) for t in part])).to(wide) for part in (result.direct, result.implicit))
-    direct, implicit, dot = torch.stack([torch.dot(u, u), torch.dot(v, v), torch.dot(u, v)]).tolist()
-    total, largest = direct + 2 * dot + implicit, torch.finfo(result.direct[0].dtype).max
-    total = total if total < largest * largest else math.inf
-    return {"direct": direct**0.5, "implicit": implicit**0.5, "dot": dot, "hypergradient": total}
+    d, i = joined(result.direct).to(device, wide), joined(result.implicit).to(device, wide)
+    return {"direct": torch.dot(d, d), "implicit": torch.dot(i, i), "dot": torch.dot(d, i)}
 
 
-def _joined(vectors: list[Tensor]) -> Tensor:
-    return vectors[0] if len(vectors) == 1 else torch.cat(vectors)
-
-
-def _on(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
-    """On one device and of one dtype."""
-    kinds = {tensor.dtype for tensor in tensors}
-    if len(kinds) == 1 and {tensor.device for tensor in tensors} == {device}:
-        return tensors
-    widest = reduce(torch.promote_types, kinds)
-    return [tensor.to(device, widest) for tensor in tensors]
-
-
-def _require_finite(numbers: dict[str, float]) -> None:
+def _require_finite(numbers: dict[str, float], largest: float) -> None:
+    """No infinity and no NaN. Both parts may be finite where their sum is beyond the largest number of its dtype."""
     for name in ("outer loss", "inner loss"):
         if name in numbers and not math.isfinite(numbers[name]):
             raise NotFiniteError(f"the {name} is {numbers[name]}; skip this step, or lower the inner learning rate")
+    square = numbers["direct"] + 2 * numbers["dot"] + numbers["implicit"]
     # The residual, too: a NaN in a solution that is kept would spoil all later estimates, even if this one is finite.
-    if not (math.isfinite(numbers["hypergradient"]) and math.isfinite(numbers.get("residual", 0.0))):
+    if not (square < largest * largest and math.isfinite(numbers.get("residual", 0.0))):
         raise NotFiniteError(
             "the hypergradient is not finite though the losses are; lower step, use step='auto', "
             "curvature='gauss_newton' or damping"
@@ -202,7 +183,7 @@ def _require_finite(numbers: dict[str, float]) -> None:
 
 
 def _diagnostics(result: Result, numbers: dict[str, float]) -> Diagnostics:
-    direct, implicit = numbers["direct"], numbers["implicit"]
+    direct, implicit = numbers["direct"] ** 0.5, numbers["implicit"] ** 0.5
     measured = {name: numbers[name] for name in ("step", *result.measures) if name in numbers}
     return Diagnostics(
         hvps=result.hvps,

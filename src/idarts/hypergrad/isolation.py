@@ -4,8 +4,7 @@ import random
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,13 +20,13 @@ def random_states(devices: Iterable[torch.device]) -> list[Tensor]:
     >>> torch.equal(first, torch.rand(2))
     True
     """
-    others = (device for device in devices if device.type != "cpu")
-    return [torch.get_rng_state(), *(torch.get_device_module(device).get_rng_state(device) for device in others)]
+    others = [device for device in devices if device.type != "cpu"]
+    return [torch.get_rng_state(), *[torch.get_device_module(device).get_rng_state(device) for device in others]]
 
 
 def set_random_states(devices: Iterable[torch.device], states: Sequence[Tensor]) -> None:
     """Restore what `random_states` returned for the same devices; for other devices, only the CPU's state."""
-    others = (device for device in devices if device.type != "cpu")
+    others = [device for device in devices if device.type != "cpu"]
     torch.set_rng_state(states[0].cpu())
     for device, state in zip(others, states[1:], strict=False):
         torch.get_device_module(device).set_rng_state(state.cpu(), device)
@@ -50,8 +49,7 @@ def forked(tensors: Any) -> Iterator[None]:
         set_random_states(devices, before)
 
 
-@dataclass(frozen=True)
-class Randomness:
+class Randomness(NamedTuple):
     """The states of all global generators that a loss may draw from: those of torch, of NumPy and of Python.
 
     >>> saved = Randomness.now([])
@@ -77,19 +75,22 @@ class Randomness:
         if self.of_numpy is not None:
             sys.modules["numpy.random"].set_state(self.of_numpy)
 
+    def __enter__(self) -> "Randomness":
+        return self
 
-@contextmanager
-def isolated(devices: Collection[torch.device]) -> Iterator[None]:
+    def __exit__(self, *error: object) -> None:
+        self.restore()
+
+
+def isolated(devices: Collection[torch.device]) -> AbstractContextManager[object]:
     """Gradients are on in any mode of the caller; the random states are restored, even if a loss raises."""
     before = Randomness.now(devices)
-    try:
-        if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
-            yield
-        else:
-            with torch.inference_mode(False), torch.enable_grad():
-                yield
-    finally:
-        before.restore()
+    if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
+        return before
+    stack = ExitStack()
+    for context in (before, torch.inference_mode(False), torch.enable_grad()):
+        stack.enter_context(context)
+    return stack
 
 
 def full_precision(devices: Collection[torch.device]) -> AbstractContextManager[object]:

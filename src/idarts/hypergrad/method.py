@@ -30,7 +30,7 @@ class Symmetry(NamedTuple):
     image: Tensor  # ‖Hu‖
 
 
-@dataclass(frozen=True)
+@dataclass
 class Result:
     """The two parts of a hypergradient, the next state, and what the method knows about their quality."""
 

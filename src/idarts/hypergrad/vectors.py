@@ -1,6 +1,6 @@
 """A tuple of tensors as one flat vector, so that linear algebra needs no loop over parameters."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -100,6 +100,23 @@ def as_vector(tensor: Tensor) -> Tensor:
     return tensor if tensor.dim() == 1 else tensor.reshape(-1)
 
 
+def joined(tensors: Tensors) -> Tensor:
+    """All entries in one vector."""
+    return as_vector(tensors[0]) if len(tensors) == 1 else torch.cat([as_vector(tensor) for tensor in tensors])
+
+
+def on_host(numbers: Collection[Tensor], device: torch.device) -> list[float]:
+    """0-d tensors as numbers: in one transfer from their device; on the CPU, where they are.
+
+    >>> on_host([torch.tensor(0.5), torch.tensor(2.0, dtype=torch.float64)], torch.device("cpu"))
+    [0.5, 2.0]
+    """
+    if device.type == "cpu":
+        return [number.item() for number in numbers]
+    read: list[float] = torch.stack([number.to(device) for number in numbers]).tolist()
+    return read
+
+
 def random_normal(shape: Sequence[int], like: Tensor, seed: int) -> Tensor:
     """Normal numbers, the same in every precision, from a separate generator: the global random state does not change.
 
@@ -119,3 +136,13 @@ def length(v: Tensor) -> Tensor:
     """
     result: Tensor = torch.linalg.vector_norm(v)
     return result.clamp_min(torch.finfo(v.dtype).tiny)
+
+
+def square(v: Tensor) -> Tensor:
+    """The squared Euclidean norm as a 0-d tensor, from one pass; half precision would overflow.
+
+    >>> square(torch.tensor([3.0, 4.0])).item(), square(torch.full((2,), 300.0, dtype=torch.float16)).item()
+    (25.0, 180000.0)
+    """
+    wide = v if v.dtype.itemsize >= torch.float32.itemsize else v.float()
+    return torch.dot(wide, wide)
