@@ -320,3 +320,20 @@ def test_gauss_newton_is_the_dense_matrix_and_positive_where_the_hessian_is_not(
     close(flat(estimate.implicit), -g @ damped @ dense_mixed(split, w, a).detach(), 1e-9)
     long = hypergradient(split, outer, w, a, Neumann(400, "auto", curvature="gauss_newton"))
     assert long.diagnostics.contraction <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("kinds", [(torch.float64, torch.float64), (torch.float32, torch.float64)])
+def test_the_series_on_several_tensors_of_one_or_two_dtypes(kinds):
+    """H is a diagonal d, so each entry has its own geometric sum; some products return the vector itself (d = 1)."""
+    d = torch.tensor([[1.0, 2.0], [3.0, 0.5]]), torch.ones(3)
+    w = tuple(torch.full_like(t, 2.0, dtype=kind).requires_grad_() for t, kind in zip(d, kinds, strict=True))
+    a = tuple(torch.ones_like(t).requires_grad_() for t in w)
+
+    def inner(w, a):
+        return (
+            (d[0] * w[0] ** 2).sum() / 2 + (w[1] ** 2).sum() / 2 - sum((b * t).sum() for b, t in zip(a, w, strict=True))
+        )
+
+    found = hypergradient(inner, lambda w, a: sum((t**2).sum() for t in w) / 2, w, a, Neumann(3, 0.1))
+    for grad, curvature in zip(found.grads, d, strict=True):
+        close(grad.double(), 2 * 0.1 * sum((1 - 0.1 * curvature.double()) ** k for k in range(4)), 1e-6)

@@ -71,7 +71,7 @@ class System:
         if isinstance(self.products, FiniteDifferences):
             return
         if self._first is None:
-            self._first = v, image
+            self._first = v.clone(), image.clone()  # a solver may change them in place
             return
         (u, first), self._first = self._first, None
         distances = vector_norm(v - u), vector_norm(v), vector_norm(first)
@@ -88,7 +88,7 @@ class System:
         return self.products.layout.load(vector)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Solution:
     """x, the state for the next call, and what the solver measured."""
 

@@ -93,6 +93,8 @@ class ExactProducts(Products):
         super().__init__(w, a, layout)
         self._outputs: Tensor | None = None
         self._cotangent: Tensor | None = None
+        self._vector: Tensor | None = None  # the last one, and its parts
+        self._parts: list[Tensor] = []
         try:
             if split:
                 self.loss, self._outputs = _split_loss(loss, w, a)
@@ -152,11 +154,13 @@ class ExactProducts(Products):
 
     def release(self) -> None:
         super().release()
-        self._grads, self._outputs, self._cotangent = [], None, None
+        self._grads, self._outputs, self._cotangent, self._vector, self._parts = [], None, None, None, []
 
     def _pull(self, v: Tensor, inputs: Tensors) -> tuple[Tensor | None, ...]:
-        parts = self.layout.unflatten(v)
-        return self._vjp(self._grads, [parts[i] for i in self._places], inputs)
+        if v is not self._vector or self.layout.mixed:  # the views of a vector follow when a solver changes it in place
+            self._vector, parts = v, self.layout.unflatten(v)
+            self._parts = [parts[i] for i in self._places]
+        return self._vjp(self._grads, self._parts, inputs)
 
     def _vjp(self, outputs: Sequence[Tensor], v: Sequence[Tensor], inputs: Tensors) -> tuple[Tensor | None, ...]:
         if not outputs:

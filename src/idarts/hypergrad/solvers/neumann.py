@@ -6,7 +6,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.linalg import vector_norm
 
 from idarts.errors import SingularCurvatureError
 from idarts.hypergrad.implicit import Implicit, Solution, System
@@ -14,7 +13,7 @@ from idarts.hypergrad.method import Measure, State, require_at_least, require_co
 from idarts.hypergrad.rules import Rule, rate
 from idarts.hypergrad.solvers import SOLVERS
 from idarts.hypergrad.spectrum import WARM_ITERATIONS, Spectrum, measure, update
-from idarts.hypergrad.vectors import PerParameter, length
+from idarts.hypergrad.vectors import PerParameter, length, on_host, square
 
 TINY = torch.finfo(torch.float64).tiny
 RENEWALS = 5  # new measurements of the eigenvalue in one call, while terms grow with γ = 1/λ
@@ -92,22 +91,22 @@ class Neumann(Implicit):
     def _series(self, system: System, step: Measure) -> tuple[Solution, Tensor]:
         """Σ (I − γH)^k γg, and its last term; if γ is a diagonal D, Σ (I − DH)^k Dg."""
         term = step * system.g
-        total, used, lengths = term, 0, [vector_norm(term)]
+        total, used, squares = term.clone(), 0, [square(term)]
         for _ in range(self.terms):
             image = system.apply(term, self.damping)
-            if isinstance(step, float):
-                term = torch.sub(term, image, alpha=step)
+            if isinstance(step, float):  # in place: the pages of a new vector cost more than the subtraction
+                term.sub_(image, alpha=step)
             else:
-                term = torch.addcmul(term, step, image, value=-1)
-            lengths.append(vector_norm(term))
-            if self.tolerance is not None and bool(lengths[-1] > lengths[-2]):
+                term.addcmul_(step, image, value=-1)
+            squares.append(square(term))
+            if self.tolerance is not None and bool(squares[-1] > squares[-2]):
                 break
-            total, used = total.add_(term) if used else total + term, used + 1
-            if self.tolerance is not None and bool(lengths[-1] <= self.tolerance * lengths[0]):
+            total, used = total.add_(term), used + 1
+            if self.tolerance is not None and bool(squares[-1] <= self.tolerance**2 * squares[0]):
                 break
         measures: dict[str, Measure] = {}
         if self.terms:
-            growth = _growth(lengths)
+            growth = _growth(squares)
             alone = system.averaging.vectors
             measures["contraction"] = growth if alone else system.averaging.number(term.new_tensor(growth))
         return Solution(total, measures=measures, terms=used, step=step), term
@@ -117,10 +116,11 @@ def _diverges(solution: Solution) -> bool:
     return float(solution.measures.get("contraction", 0.0)) > 1
 
 
-def _growth(lengths: list[Tensor]) -> float:
+def _growth(squares: list[Tensor]) -> float:
     """The largest ratio of a length to the one before it: on the host, with one transfer from the device."""
-    values: list[float] = torch.stack(lengths).tolist()
-    return max(after / max(before, TINY) for before, after in pairwise(values))
+    values = on_host(squares, squares[0].device)
+    ratio: float = max(after / max(before, TINY) for before, after in pairwise(values))
+    return ratio**0.5
 
 
 SOLVERS.add("neumann", Neumann)
