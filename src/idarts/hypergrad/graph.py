@@ -1,5 +1,6 @@
-"""Checks of a loss's graph before it is differentiated, and torch's errors in one line."""
+"""Checks of a loss's graph and of what its gradient reaches, and torch's errors in one line."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,6 +62,19 @@ class Graph:
             if backward.__globals__["__name__"] == "torch.autograd.function":
                 self.once_differentiable.add(function.__name__)
             backward = backward.__wrapped__
+
+
+def require_arguments(grads: tuple[Tensor | None, ...], own: Sequence[Tensor], which: str) -> tuple[Tensor | None, ...]:
+    """The gradients without the last ones, by the caller's tensors, which a loss must take from its arguments."""
+    count = len(grads) - len(own)
+    for tensor, grad in zip(own, grads[count:], strict=True):
+        if grad is not None:
+            raise InputError(
+                f"the {which} loss uses an inner or outer parameter of shape {tuple(tensor.shape)} itself, not the "
+                "one in its arguments, so its derivative would be left out; take it from w or a (a criterion for "
+                "gauss_newton may be criterion(outputs, a)), or detach it"
+            )
+    return grads[:count]
 
 
 def translate(error: RuntimeError, which: str) -> None:

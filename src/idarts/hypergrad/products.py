@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from idarts.errors import InputError, NotDifferentiableError
-from idarts.hypergrad.graph import TWICE, Graph, translate
+from idarts.hypergrad.graph import TWICE, Graph, require_arguments, translate
 from idarts.hypergrad.isolation import Randomness
 from idarts.hypergrad.vectors import Layout, Tensors, length
 
@@ -240,31 +240,16 @@ def gradient(
 ) -> tuple[Tensor | None, ...]:
     """∂loss/∂inputs. The loss must depend on one of the first `required` inputs (by default all), and not on `own`."""
     try:
-        grads = torch.autograd.grad(loss, (*inputs, *own), create_graph=create_graph, allow_unused=True)
+        both = torch.autograd.grad(loss, (*inputs, *own), create_graph=create_graph, allow_unused=True)
     except RuntimeError as error:
         translate(error, which)
         raise
-    grads = require_arguments(grads, own, which)
+    grads = require_arguments(both, own, which)
     require_dependence(grads[:required], which)
     for g in grads:
         if g is not None and g.is_sparse:
             raise InputError(f"the {which} loss has a sparse gradient; make its nn.Embedding with sparse=False")
     return grads
-
-
-def require_arguments(
-    grads: tuple[Tensor | None, ...], own: Sequence[Tensor], which: str
-) -> tuple[Tensor | None, ...]:
-    """The gradients without the last ones, by the caller's tensors, which a loss must take from its arguments."""
-    count = len(grads) - len(own)
-    for tensor, grad in zip(own, grads[count:], strict=True):
-        if grad is not None:
-            raise InputError(
-                f"the {which} loss uses an inner or outer parameter of shape {tuple(tensor.shape)} itself, not the "
-                "one in its arguments, so its derivative would be left out; take it from w or a (a criterion for "
-                "gauss_newton may be criterion(outputs, a)), or detach it"
-            )
-    return grads[:count]
 
 
 def require_dependence(grads: Sequence[Tensor | None], which: str) -> None:

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import torch
 
+from idarts.hypergrad.graph import require_arguments
 from idarts.hypergrad.isolation import full_precision
 from idarts.hypergrad.method import Method, Result, State
 from idarts.hypergrad.problem import Problem
-from idarts.hypergrad.products import evaluate, require_arguments, zeros_for_none
+from idarts.hypergrad.products import evaluate, zeros_for_none
 from idarts.hypergrad.solvers import SOLVERS
 
 

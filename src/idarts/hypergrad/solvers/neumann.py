@@ -1,5 +1,6 @@
 """The paper's estimator: K + 1 terms of the Neumann series for the inverse curvature."""
 
+import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -119,8 +120,7 @@ def _diverges(solution: Solution) -> bool:
 def _growth(squares: list[Tensor]) -> float:
     """The largest ratio of a length to the one before it: on the host, with one transfer from the device."""
     values = on_host(squares, squares[0].device)
-    ratio: float = max(after / max(before, TINY) for before, after in pairwise(values))
-    return ratio**0.5
+    return math.sqrt(max(after / max(before, TINY) for before, after in pairwise(values)))
 
 
 SOLVERS.add("neumann", Neumann)
