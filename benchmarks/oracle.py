@@ -26,7 +26,7 @@ from idarts.tables import row_table
 DAMPING = 0.02  # also the weight decay of w: without it a small set of images is learnt by heart
 EXACT = "exact"
 METHODS: dict[str, Method] = {
-    EXACT: ConjugateGradient(iterations=200, tolerance=1e-3, damping=DAMPING, curvature="gauss_newton"),
+    EXACT: ConjugateGradient(iterations=60, tolerance=1e-2, damping=DAMPING, curvature="gauss_newton"),
     "first order": FirstOrder(),
     "one step, γ = 0.01": OneStep(step=0.01),
     "K = 2, γ = 0.01": Neumann(2, 0.01, curvature="gauss_newton"),
