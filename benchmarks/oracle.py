@@ -100,15 +100,15 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=8, help="pixels (default: 8)")
     parser.add_argument("--first", type=int, default=300, help="steps of w before the first round (default: 300)")
     parser.add_argument("--steps", type=int, default=20, help="steps of w in a round (default: 20)")
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=40, help="steps of α (default: 40)")
     parser.add_argument("--rate", type=float, default=0.05, help="learning rate of w (default: 0.05)")
     parser.add_argument("--alpha-rate", type=float, default=0.05)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     torch.set_num_threads(1)
     known, report = row_table("nas-bench-201", None), []
-    for seed in range(1, args.seeds + 1):
+    for seed in args.seeds:
         train, valid = batches(args.images, args.side, seed)
         for name in METHODS:
             found = follow(name, args, seed, train, valid)
