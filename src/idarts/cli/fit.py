@@ -16,7 +16,7 @@ from idarts.data import load_typed
 from idarts.engine.loggers import LOGGERS
 from idarts.engine.run import Interrupted
 from idarts.errors import InputError, command, require_known
-from idarts.fitting import Look, Plan, Status, fit, plan, to_data
+from idarts.fitting import Look, Plan, Status, fit, plan, record, to_data
 from idarts.fitting.look import named
 from idarts.fitting.plan import SPACE
 from idarts.fitting.sizes import MEASURES
@@ -140,8 +140,6 @@ def _print_plan(seen: Look, made: Plan, file: Any) -> None:
 
 def _resumed(out: Path, args: Namespace) -> dict[str, Any]:
     """The settings that the fit began with; those that were typed must agree with them."""
-    from idarts.fitting import record  # noqa: PLC0415 (only here)
-
     if not (out / record.FIT).is_file():
         return {}
     before = record.read(out)["settings"]

@@ -116,7 +116,7 @@ def resume_command(name: str, out: Path, record: Record, settings: RunSettings[R
     >>> resume_command("search", Path("my runs/1"), RunConfig(), RunSettings(RunConfig(), {}))
     "idarts search --resume --out 'my runs/1'"
     """
-    values = dotted(asdict(record))  # type: ignore[call-overload] # a dataclass
+    values = dotted(asdict(record))  # type: ignore[call-overload] # a Record is a dataclass, but its type does not say so
     named = {name for name, setting in settings.options().items() if setting.registry is not None}
     parts = sorted(named | set(settings.loaders))
     words = [word for part in parts if ":" in str(values[part]) for word in (f"--{part}", values[part])]

@@ -56,7 +56,7 @@ def _in_memory(raw: Raw, source: str, options: Options) -> ImageData:
 
 def _lazy(readers: Mapping[str, Reader], names: tuple[str, ...] | None, source: str, options: Options) -> ImageData:
     opened = {part: reader.open(options) for part, reader in readers.items()}
-    sizes = {part: len(dataset) for part, (dataset, _) in opened.items()}  # type: ignore[arg-type] # it has a length
+    sizes = {part: len(dataset) for part, (dataset, _) in opened.items()}  # type: ignore[arg-type] # ours have a length
     labels, names = _labels({part: labels for part, (_, labels) in opened.items()}, sizes, names, source)
     unreadable = options.unreadable if readers["train"].may_skip else 0.0
     sample = _sample(opened["train"][0], sizes["train"], unreadable)

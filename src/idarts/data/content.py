@@ -72,7 +72,7 @@ class Split:
 
     def to_bytes(self) -> bytes:
         """The content of a file: 8 bytes an image."""
-        from safetensors.numpy import save  # noqa: PLC0415 (only for files)
+        from safetensors.numpy import save  # noqa: PLC0415 (only files need it)
 
         numbers = {"mean": np.array(self.mean, np.float64), "std": np.array(self.std, np.float64)}
         parts = {name: getattr(self, name) for name in _PARTS}
@@ -86,8 +86,8 @@ def read_split(file: Path) -> Split | None:
     >>> read_split(Path("nothing")) is None
     True
     """
-    from safetensors import SafetensorError  # noqa: PLC0415 (only for files)
-    from safetensors.numpy import load  # noqa: PLC0415 (only for files)
+    from safetensors import SafetensorError  # noqa: PLC0415 (only files need it)
+    from safetensors.numpy import load  # noqa: PLC0415 (only files need it)
 
     if not os.path.isfile(file):  # also False for a text that is no path
         return None

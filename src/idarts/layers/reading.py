@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from idarts.layers.fallback import must_fall_back
-from idarts.layers.functions import Linear, call
+from idarts.layers.functions import Linear, Map, call
 
 
 class Reads:
@@ -55,10 +55,7 @@ def side_by_side(x: Tensor, copies: int) -> Tensor:
     torch.Size([1, 6, 4, 4])
     """
     repeat, total = partial(_repeat, copies=copies), partial(_total, copies=copies)
-    if must_fall_back(x):
-        return repeat(x)
-    result: Tensor = call(Linear, x, repeat, total)
-    return result
+    return _linear(x, repeat, total)
 
 
 def sum_of_parts(x: Tensor, parts: int) -> Tensor:
@@ -68,10 +65,7 @@ def sum_of_parts(x: Tensor, parts: int) -> Tensor:
     tensor([3., 3.])
     """
     repeat, total = partial(_repeat, copies=parts), partial(_total, copies=parts)
-    if must_fall_back(x):
-        return total(x)
-    result: Tensor = call(Linear, x, total, repeat)
-    return result
+    return _linear(x, total, repeat)
 
 
 def _repeat(x: Tensor, copies: int) -> Tensor:
@@ -110,10 +104,7 @@ def every_other(x: Tensor, first: int = 0) -> Tensor:
         places.copy_(g[:, :, : places.shape[2], : places.shape[3]])
         return image
 
-    if must_fall_back(x):
-        return pick(x)
-    result: Tensor = call(Linear, x, pick, put)
-    return result
+    return _linear(x, pick, put)
 
 
 def space_to_batch(x: Tensor) -> Tensor:
@@ -124,10 +115,7 @@ def space_to_batch(x: Tensor) -> Tensor:
             [ 9., 11.]])
     """
     join = partial(_join, height=x.shape[2], width=x.shape[3])
-    if must_fall_back(x):
-        return _split(x)
-    result: Tensor = call(Linear, x, _split, join)
-    return result
+    return _linear(x, _split, join)
 
 
 def batch_to_space(phases: Tensor, height: int, width: int) -> Tensor:
@@ -138,10 +126,7 @@ def batch_to_space(phases: Tensor, height: int, width: int) -> Tensor:
     True
     """
     join = partial(_join, height=height, width=width)
-    if must_fall_back(phases):
-        return join(phases)
-    result: Tensor = call(Linear, phases, join, _split)
-    return result
+    return _linear(phases, join, _split)
 
 
 def _split(x: Tensor) -> Tensor:
@@ -162,3 +147,11 @@ PIXELS: dict[str, Callable[[Tensor], Tensor]] = {
     "odd": partial(every_other, first=1),
     "phases": space_to_batch,
 }
+
+
+def _linear(x: Tensor, image: Map, transpose: Map) -> Tensor:
+    """A linear map of x; with its transpose, so that all derivatives are known."""
+    if must_fall_back(x):
+        return image(x)
+    result: Tensor = call(Linear, x, image, transpose)
+    return result

@@ -148,8 +148,8 @@ def weights(net: nn.Module, card: Card) -> dict[str, Tensor]:
 
 def write_weights(file: Path, state: dict[str, Tensor], card: Card) -> None:
     """Write weights, with a note of their network: operations without weights leave no trace in the tensors."""
-    from safetensors import SafetensorError  # noqa: PLC0415 (only for files)
-    from safetensors.torch import save as to_bytes  # noqa: PLC0415 (only for files)
+    from safetensors import SafetensorError  # noqa: PLC0415 (only files need it)
+    from safetensors.torch import save as to_bytes  # noqa: PLC0415 (only files need it)
 
     try:
         content = to_bytes(state, {"format": "pt", "idarts": FORMAT, "network": _note(card), KEY: BLANK})
@@ -219,7 +219,7 @@ def _note(card: Card) -> str:
 
 
 def _read_weights(folder: Path, card: Card) -> dict[str, Tensor]:
-    from safetensors import SafetensorError, safe_open  # noqa: PLC0415 (only for files)
+    from safetensors import SafetensorError, safe_open  # noqa: PLC0415 (only files need it)
 
     file = folder / WEIGHTS
     if not file.is_file():

@@ -92,7 +92,7 @@ def absolute(text: str) -> str:
 def short_name(text: str) -> str:
     """The name of a source for titles: without the folders above it.
 
-    >>> short_name("folder:/home/ann/pets"), short_name("npz:a.npz"), short_name("cifar10")
+    >>> short_name("folder:photos/pets"), short_name("npz:a.npz"), short_name("cifar10")
     ('pets', 'a.npz', 'cifar10')
     """
     name, _, path = text.partition(":")
