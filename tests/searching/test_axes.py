@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 
 import idarts
 from idarts import InputError
-from idarts.arch import Architecture, parse
+from idarts.arch import SPACES, Architecture, Skeleton, parse
 from idarts.data import Batches, load, split
 from idarts.pages import write_report
 from idarts.searching import METHODS, STRATEGIES, Task, config
@@ -20,12 +20,12 @@ from idarts.searching.relaxations.gumbel import Gumbel
 from idarts.searching.selections.best_of import BestOf
 from idarts.searching.selections.evolution import Evolution, draw
 from idarts.searching.selections.perturbation import Perturbation
-from idarts.searching.selections.trials import Trial, Trials, draws, halve, neighbours, shortened
+from idarts.searching.selections.trials import Trial, Trials, different, draws, halve, neighbours, shortened
 from idarts.searching.settings import Controller as ControllerSettings
 from idarts.searching.settings import Selection
 from idarts.searching.stage import Restricted
 from idarts.searching.strategies.controller import Controller, shapes_of
-from idarts.spaces import Choice, ChoiceSupernet, nas_bench_201, space
+from idarts.spaces import Choice, ChoiceSupernet, nas_bench_1shot1, nas_bench_201, space
 from idarts.spaces.nas_bench_201 import OPS
 from idarts.spaces.relaxation import softmax
 
@@ -281,6 +281,17 @@ class TestTrials:
         assert len(changed) == len(set(changed)) == 18
         assert all(sum(op != "nor_conv_3x3" for op in ops) == 1 and "none" not in ops for ops in changed)
         assert changed[0][4] == "nor_conv_1x1"
+
+    def test_candidates_that_are_the_same_network_are_tried_once(self):
+        chosen = SPACES["nas-bench-1shot1-s3"]
+        ops, loose = ["conv3x3-bn-relu"] * 5, ["conv3x3-bn-relu"] * 4 + ["maxpool3x3"]
+        parents = [[0], [1], [2], [0, 1], [0, 2], [0, 3]]  # nothing reads nodes 4 and 5
+        cell, same = (nas_bench_1shot1.from_choices("S3", row, parents) for row in (ops, loose))
+        other = nas_bench_1shot1.from_choices("S3", ["maxpool3x3", *ops[1:]], parents)
+        assert different([cell, same, other, cell]) == [cell, other]
+        assert chosen.identity(cell) == chosen.identity(same) != chosen.identity(other)
+        nets = [chosen.network(one, Skeleton(1, 4, 10, 8)) for one in (cell, same)]
+        assert [p.shape for p in nets[0].parameters()] == [p.shape for p in nets[1].parameters()]
 
     def test_draws_are_different_and_follow_alpha(self):
         search = begin_on(supernet(), [(torch.zeros(2, 1, 8, 8), torch.zeros(2).long())], none=False, samples=60)

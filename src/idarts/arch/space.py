@@ -102,6 +102,8 @@ class Space:
 
     size: int | None = None
     """how many architectures the space describes; different ones may be the same network"""
+    identity: Callable[["Architecture"], str] = str
+    """a text that is the same for architectures that are the same network"""
     sample: Callable[[Random], "Architecture"] = Absent()
     """a random architecture"""
     mutate: Callable[["Architecture", Random], "Architecture"] = Absent()

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from idarts.arch import Architecture, space_of
-from idarts.searching.selections.trials import neighbours
+from idarts.searching.selections.trials import different, neighbours
 from idarts.spaces.prices import prices
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def candidates(search: "Search", fixed: Architecture) -> list[Architecture]:
     block = {name: 2 * mixture.weights + cheap[name] for name, mixture in search.net.path(fixed).items()}
     towards, priced = along(search, block, start=0.0), along(search, cheap)
     chosen = [near[0], fixed, *uniform(search), *spaced(towards, most // 8), *spaced(priced, most // 4), *near[1:]]
-    return list({str(one): one for one in chosen}.values())[:most]
+    return different(chosen)[:most]
 
 
 def uniform(search: "Search") -> list[Architecture]:

@@ -6,7 +6,7 @@ network a skip connection may decide whether it learns at all. α cannot see tha
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from idarts.arch import Architecture
+from idarts.arch import Architecture, space_of
 from idarts.engine.ranks import all_mean
 from idarts.engine.schedules import learning_rate
 from idarts.engine.sgd import SGD
@@ -112,8 +112,7 @@ def neighbours(search: "Search") -> list[Architecture]:
                 gap = float(alpha[row, first] - alpha[row, column])
                 candidates.append((gap, search.pick({**alphas, name: other})))
     nearest = sorted(candidates, key=lambda candidate: candidate[0])
-    different = {str(architecture): architecture for _, architecture in nearest}
-    return list(different.values())[: search.selection.samples]
+    return different(architecture for _, architecture in nearest)[: search.selection.samples]
 
 
 def draws(search: "Search") -> list[Architecture]:
@@ -123,12 +122,22 @@ def draws(search: "Search") -> list[Architecture]:
     themselves, because α has decided, the noise grows.
     """
     random, noise = torch.Generator().manual_seed(search.settings.seed), NOISE
-    different = {str(first): first for first in [search.pick()]}
-    while len(different) < search.selection.samples and noise < MOST_NOISE:
-        drawn = search.pick({name: _blurred(alpha, noise, random) for name, alpha in search.living().items()})
-        if different.setdefault(str(drawn), drawn) is not drawn:
+    drawn = [search.pick()]
+    while len(drawn) < search.selection.samples and noise < MOST_NOISE:
+        another = search.pick({name: _blurred(alpha, noise, random) for name, alpha in search.living().items()})
+        if len(different([*drawn, another])) > len(drawn):
+            drawn.append(another)
+        else:
             noise *= MORE_NOISE
-    return list(different.values())
+    return drawn
+
+
+def different(architectures: Iterable[Architecture]) -> list[Architecture]:
+    """The architectures without those that are the same network as an earlier one, such as by a loose end."""
+    networks: dict[str, Architecture] = {}
+    for architecture in architectures:
+        networks.setdefault(space_of(architecture).identity(architecture), architecture)
+    return list(networks.values())
 
 
 def _blurred(alpha: Tensor, noise: float, random: torch.Generator) -> Tensor:

@@ -47,6 +47,7 @@ SPACES.add(
         check=cells.check,
         parse=cells.parse,
         forms={SPACE: to_text},
+        identity=fingerprint,
         sample=cells.sample,
         network=lazy(f"{__name__}.network:NasBench101Network"),
         skeletons=SKELETONS,

@@ -38,6 +38,10 @@ def _network(architecture: Architecture, skeleton: Skeleton, in_channels: int = 
     return SPACES[nas_bench_101.SPACE].network(to_nas_bench_101(architecture), skeleton, in_channels)
 
 
+def _identity(architecture: Architecture) -> str:
+    return nas_bench_101.fingerprint(to_nas_bench_101(architecture))
+
+
 for _variant in PARENTS:
     _name = f"{SPACE}-{_variant.lower()}"
     SPACES.add(
@@ -50,6 +54,7 @@ for _variant in PARENTS:
             forms={nas_bench_101.SPACE: to_text},
             labels=cells.labels,
             size=cells.size(_variant),
+            identity=_identity,
             sample=cells.sampler(_variant),
             mutate=cells.mutate,
             supernet=partial(lazy(f"{__name__}.supernet:NasBench1Shot1Supernet"), _variant),
