@@ -15,12 +15,13 @@ from idarts.arch import SPACES, Architecture, Skeleton, parse
 from idarts.data import Batches, load, split
 from idarts.pages import write_report
 from idarts.searching import METHODS, STRATEGIES, Task, config
+from idarts.searching.candidates import different, draws, neighbours
 from idarts.searching.judge import largest
 from idarts.searching.relaxations.gumbel import Gumbel
 from idarts.searching.selections.best_of import BestOf
 from idarts.searching.selections.evolution import Evolution, draw
 from idarts.searching.selections.perturbation import Perturbation
-from idarts.searching.selections.trials import Trial, Trials, different, draws, halve, neighbours, shortened
+from idarts.searching.selections.trials import Trial, Trials, halve, shortened
 from idarts.searching.settings import Controller as ControllerSettings
 from idarts.searching.settings import Selection
 from idarts.searching.stage import Restricted

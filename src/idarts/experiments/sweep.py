@@ -135,7 +135,8 @@ def plan(data: Any, most: int = MOST_JOBS, tell: Tell = lambda line: None) -> Pl
     if count > most:
         raise TooManyJobsError(f"it plans {count:,} searches, more than {most:,}; allow them with --max-jobs {count}")
     jobs: dict[str, SearchJob] = {}
-    for place, method, point, seed in product(spaces, methods, product(*grid), seeds):
+    # All of one seed, then the next: what a sweep that is stopped early has done can be compared in pairs.
+    for seed, place, method, point in product(seeds, spaces, methods, product(*grid)):
         words = (place, method, *(label for label, _ in point))
         first = {**preset, "space": place, "method": method, "seed": seed}
         job = _job(words, [first, common, *(layer for _, layer in point)])

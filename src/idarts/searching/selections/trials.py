@@ -6,7 +6,7 @@ network a skip connection may decide whether it learns at all. α cannot see tha
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from idarts.arch import Architecture, space_of
+from idarts.arch import Architecture
 from idarts.engine.ranks import all_mean
 from idarts.engine.schedules import learning_rate
 from idarts.engine.sgd import SGD
 from idarts.hypergrad.isolation import forked
+from idarts.searching.candidates import CANDIDATES
 from idarts.searching.judge import FORWARD_COST, Batch
 from idarts.searching.registries import SELECTIONS
 from idarts.searching.round import accuracy
@@ -33,8 +34,6 @@ LOOKS = 8  # at the validation batches during a trial that is judged by the best
 FEWEST_STEPS = 10  # of a trial: with fewer, candidates hardly differ
 SLACK = 1.2  # for what a trial takes beside its steps
 SHORTEST = 1e-6  # seconds of a step, where the clock cannot tell
-# In α, where candidates are drawn: at first, the factor after a draw that is not new, and the end of all draws.
-NOISE, MORE_NOISE, MOST_NOISE = 0.5, 1.1, 100.0
 
 
 @SELECTIONS.register("trials")
@@ -97,56 +96,6 @@ def shortened(count: int, steps: int, most: float) -> tuple[int, int]:
     while count > 1 and evaluations(count, steps) > most:
         count -= 1
     return count, steps
-
-
-def neighbours(search: "Search") -> list[Architecture]:
-    """The architecture that α selects, then those with one decision changed, the nearest by α first."""
-    alphas = {name: alpha.detach().clone() for name, alpha in search.net.alpha.items()}
-    candidates: list[tuple[float, Architecture]] = [(-1.0, search.pick(alphas))]
-    for name, alpha in alphas.items():
-        for row in range(len(alpha)):
-            first = int(alpha[row].argmax())
-            for column in range(alpha.shape[1]):
-                other = alpha.clone()
-                other[row, [first, column]] = alpha[row, [column, first]]
-                gap = float(alpha[row, first] - alpha[row, column])
-                candidates.append((gap, search.pick({**alphas, name: other})))
-    nearest = sorted(candidates, key=lambda candidate: candidate[0])
-    return different(architecture for _, architecture in nearest)[: search.selection.samples]
-
-
-def draws(search: "Search") -> list[Architecture]:
-    """The architecture that α selects, then others around it: those of α plus noise, of half α's spread at first.
-
-    Where a space has many decisions, good architectures differ from that of α in more than one. Where draws repeat
-    themselves, because α has decided, the noise grows.
-    """
-    random, noise = torch.Generator().manual_seed(search.settings.seed), NOISE
-    drawn = [search.pick()]
-    while len(drawn) < search.selection.samples and noise < MOST_NOISE:
-        another = search.pick({name: _blurred(alpha, noise, random) for name, alpha in search.living().items()})
-        if len(different([*drawn, another])) > len(drawn):
-            drawn.append(another)
-        else:
-            noise *= MORE_NOISE
-    return drawn
-
-
-def different(architectures: Iterable[Architecture]) -> list[Architecture]:
-    """The architectures without those that are the same network as an earlier one, such as by a loose end."""
-    networks: dict[str, Architecture] = {}
-    for architecture in architectures:
-        networks.setdefault(space_of(architecture).identity(architecture), architecture)
-    return list(networks.values())
-
-
-def _blurred(alpha: Tensor, noise: float, random: torch.Generator) -> Tensor:
-    """α with noise in units of its standard deviation; an option that takes no part has −∞, and keeps it."""
-    spread = alpha[alpha.isfinite()].std(correction=0)
-    return alpha + noise * spread * torch.randn(alpha.shape, generator=random).to(alpha)
-
-
-CANDIDATES = {"neighbours": neighbours, "draws": draws}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,111 @@
+"""The rows and the tests of the equal-cost experiments of docs/study.md.
+
+    IDARTS_TABLES=… python benchmarks/equal_cost.py rows sweeps/equal_cost_darts docs/study/equal_cost_darts.csv
+    python benchmarks/equal_cost.py test docs/study/equal_cost_darts.csv --column argmax
+
+`rows` writes one row for each search of a sweep, with the accuracy of the cell that α selects alone (`argmax`) and of
+the cell after the selection (`selected`). `test` compares the groups: mean, spread, worst seed, and exact paired
+permutation tests with Holm's correction.
+"""
+
+import argparse
+import csv
+from collections import defaultdict
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from idarts.arch import Architecture, as_text, parse
+from idarts.arch.style import family
+from idarts.engine.folder import read_result
+from idarts.experiments.statistics import holm, permutation
+from idarts.tables import find
+
+COLUMNS = ("estimator", "space", "seed", "argmax", "selected", "skips", "pools", "rounds", "gradient_evaluations")
+
+
+def accuracy(space: str, architecture: Architecture) -> float | str:
+    """The accuracy on CIFAR-10 by the table of the space; nothing for a cell that it does not describe."""
+    table = find(space)
+    assert table is not None, f"there is no table of {space}: set IDARTS_TABLES"
+    answer = table.query(architecture)
+    values: dict[str, Any] = answer.get("cifar10", answer)
+    return round(values.get("test") or values["valid"], 3)
+
+
+def operations(architecture: Architecture, kind: str) -> int:
+    """How many operations of a family its first cell has."""
+    cell = next(iter(architecture.cells.values()))
+    ops = cell.ops or [edge.op for edge in cell.edges if edge.op]
+    return sum(family(op) == kind for op in ops)
+
+
+def rows(sweep: Path) -> list[dict[str, Any]]:
+    """One row for each search of a sweep that has ended."""
+    found = []
+    for folder in sorted(path.parent for path in sweep.glob("*/result.json")):
+        result = read_result(folder)
+        space, seed = result["space"], result["seed"]
+        alone, selected = parse(result["argmax"]), parse(result["architecture"])
+        name = folder.name.removeprefix(f"{space}-{result['method']}-").removesuffix(f"-{seed}")
+        counts = {"skips": operations(alone, "skip"), "pools": operations(alone, "pool"), "rounds": result["rounds"]}
+        found.append(
+            {
+                "estimator": name,
+                "space": space,
+                "seed": seed,
+                "argmax": accuracy(space, alone),
+                "selected": accuracy(space, selected),
+                **counts,
+                "gradient_evaluations": round(result["gradient_evaluations"]),
+                "argmax_cell": as_text(alone),
+                "selected_cell": as_text(selected),
+            }
+        )
+    return found
+
+
+def compare(groups: dict[str, dict[str, float]]) -> None:
+    """Print mean, spread and worst seed of each group, and the tests of each pair over their common seeds."""
+    for name, values in groups.items():
+        numbers = np.array(list(values.values()))
+        mean, spread, worst = numbers.mean(), numbers.std(ddof=1), numbers.min()
+        print(f"{name:15} {mean:.2f} ± {spread:.2f}  worst {worst:.2f}  {len(numbers)} seeds")
+    pairs = list(combinations(groups, 2))
+    tests = []
+    for first, second in pairs:
+        seeds = sorted(groups[first].keys() & groups[second].keys())
+        tests.append(np.array([groups[first][seed] - groups[second][seed] for seed in seeds]))
+    values = [permutation(differences) for differences in tests]
+    for (first, second), differences, p, corrected in zip(pairs, tests, values, holm(values), strict=True):
+        print(f"{first} − {second}: {differences.mean():+.2f}, p = {p:.3f}, after Holm {corrected:.3f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    actions = parser.add_subparsers(dest="action", required=True)
+    writing = actions.add_parser("rows")
+    writing.add_argument("sweep", type=Path)
+    writing.add_argument("out", type=Path)
+    testing = actions.add_parser("test")
+    testing.add_argument("file", type=Path)
+    testing.add_argument("--column", default="argmax")
+    testing.add_argument("--by", default="estimator")
+    args = parser.parse_args()
+    if args.action == "rows":
+        with args.out.open("w", newline="") as file:
+            writer = csv.DictWriter(file, (*COLUMNS, "argmax_cell", "selected_cell"), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows(args.sweep))
+        return
+    groups: dict[str, dict[str, float]] = defaultdict(dict)
+    with args.file.open(newline="") as file:
+        for row in csv.DictReader(file):
+            groups[row[args.by]][row["seed"]] = float(row[args.column])
+    compare(groups)
+
+
+if __name__ == "__main__":
+    main()
