@@ -14,7 +14,7 @@ from idarts.searching.selections.few_skips import FewSkips
 from idarts.searching.settings import Config
 from idarts.searching.stage import prune
 from idarts.searching.stages.p_darts import p_darts, skip_dropout
-from idarts.spaces.darts import OPS
+from idarts.spaces.darts import EDGES, OPS
 
 
 def test_cells_and_options_of_the_stages_are_the_papers():
@@ -132,6 +132,34 @@ class TestFewSkips:
             search.net.alpha["normal"].copy_(values["normal"])
         assert FewSkips(2).limited(search)["normal"].equal(values["normal"])
 
+    @pytest.mark.parametrize("fewest", range(5))
+    def test_missing_skips_take_the_edges_where_they_are_nearest(self, fewest):
+        search, skip = self.searched(), OPS.index("skip_connect")
+        with torch.no_grad():
+            for alpha in search.a:
+                alpha[:, skip] -= 6.0
+        plain = search.largest()
+        assert self.skips(plain) == 0
+        chosen = FewSkips(4, fewest)(search).architecture
+        assert self.skips(chosen) == fewest
+        assert chosen.cells["reduce"] == plain.cells["reduce"]
+        wiring, after = (
+            [(edge.source, edge.target) for edge in architecture.cells["normal"].edges]
+            for architecture in (plain, chosen)
+        )
+        assert wiring == after
+        shares = search.living()["normal"].softmax(1)[:, skip]
+        given = {edge: shares[EDGES.index(edge)].item() for edge in wiring}
+        first = sorted(wiring, key=lambda edge: -given[edge])[:fewest]
+        assert {(e.source, e.target) for e in chosen.cells["normal"].edges if e.op == "skip_connect"} == set(first)
+
+    def test_an_option_that_has_left_does_not_come_back(self):
+        search, skip = self.searched(), OPS.index("skip_connect")
+        search.mask = {name: [[column != skip for column in range(8)]] * 14 for name in search.mask}
+        assert self.skips(FewSkips(2, 2)(search).architecture) == 0
+
     def test_bad_input(self):
         with pytest.raises(InputError, match="most is -1"):
             FewSkips(-1)
+        with pytest.raises(InputError, match="fewest is 3 and most is 2"):
+            FewSkips(2, 3)
