@@ -93,8 +93,6 @@ class ExactProducts(Products):
         super().__init__(w, a, layout)
         self._outputs: Tensor | None = None
         self._cotangent: Tensor | None = None
-        self._vector: Tensor | None = None  # the last one, and its parts
-        self._parts: list[Tensor] = []
         try:
             if split:
                 self.loss, self._outputs = _split_loss(loss, w, a)
@@ -108,10 +106,8 @@ class ExactProducts(Products):
         except RuntimeError as error:
             translate(error, "inner")
             raise
-        # A gradient that is constant (a loss linear in w, an unused parameter) has no graph and adds nothing.
-        self._places = [i for i, g in enumerate(grads) if g is not None and g.requires_grad]
-        self._grads = [g for g in grads if g is not None and g.requires_grad]
-        self.gradient = self.layout.flatten(grads)
+        self._graph: Tensor | None = self.layout.join(grads)  # so the vector of a product needs no cutting
+        self.gradient = self._graph.detach()
 
     def _inspect(self) -> None:
         graph = Graph.of(self.loss)
@@ -148,25 +144,24 @@ class ExactProducts(Products):
         assert outputs is not None
         assert cotangent is not None
         jv, *mixed = self._pull(v, (cotangent, *others))  # the gradient is Jᵀ·cotangent, so its derivative there is J
-        curved = None if jv is None else self._vjp([cotangent], [jv], (outputs,))[0]
-        image = [None] * len(self.w) if curved is None else self._vjp([outputs], [curved], self.w)
+        curved = None if jv is None else self._vjp(cotangent, jv, (outputs,))[0]
+        image = [None] * len(self.w) if curved is None else self._vjp(outputs, curved, self.w)
         return self.layout.flatten(image), tuple(mixed)
 
     def release(self) -> None:
         super().release()
-        self._grads, self._outputs, self._cotangent, self._vector, self._parts = [], None, None, None, []
+        self._graph = self._outputs = self._cotangent = None
 
     def _pull(self, v: Tensor, inputs: Tensors) -> tuple[Tensor | None, ...]:
-        if v is not self._vector or self.layout.mixed:  # the views of a vector follow when a solver changes it in place
-            self._vector, parts = v, self.layout.unflatten(v)
-            self._parts = [parts[i] for i in self._places]
-        return self._vjp(self._grads, self._parts, inputs)
+        """v · ∂²L1/∂w∂inputs."""
+        assert self._graph is not None
+        return self._vjp(self._graph, v, inputs)
 
-    def _vjp(self, outputs: Sequence[Tensor], v: Sequence[Tensor], inputs: Tensors) -> tuple[Tensor | None, ...]:
-        if not outputs:
+    def _vjp(self, output: Tensor, v: Tensor, inputs: Tensors) -> tuple[Tensor | None, ...]:
+        if not output.requires_grad:  # a loss linear in w has a constant gradient
             return (None,) * len(inputs)
         try:
-            return torch.autograd.grad(outputs, inputs, v, retain_graph=True, allow_unused=True)
+            return torch.autograd.grad(output, inputs, v, retain_graph=True, allow_unused=True)
         except RuntimeError as error:
             translate(error, "inner")
             raise

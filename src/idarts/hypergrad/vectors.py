@@ -51,6 +51,11 @@ class Layout:
         return torch.zeros(self.size, dtype=self.dtype, device=self.device)
 
     def flatten(self, tensors: Sequence[Tensor | None]) -> Tensor:
+        """`join`, without a graph."""
+        vector = self.join(tensors)
+        return vector.detach() if vector.requires_grad else vector
+
+    def join(self, tensors: Sequence[Tensor | None]) -> Tensor:
         """One vector. `None`, which autograd returns for an unused parameter, counts as zeros."""
         parts = [
             torch.zeros(size, dtype=self.dtype, device=self.device) if tensor is None else as_vector(tensor)
@@ -58,8 +63,7 @@ class Layout:
         ]
         if self.mixed:
             parts = [part.to(self.dtype) for part in parts]
-        vector = parts[0] if len(parts) == 1 else torch.cat(parts)
-        return vector.detach() if vector.requires_grad else vector
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def unflatten(self, vector: Tensor) -> Tensors:
         parts = (vector,) if len(self.sizes) == 1 else vector.split_with_sizes(self.sizes)
