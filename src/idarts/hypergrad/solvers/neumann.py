@@ -91,14 +91,14 @@ class Neumann(Implicit):
 
     def _series(self, system: System, step: Measure) -> tuple[Solution, Tensor]:
         """Σ (I − γH)^k γg, and its last term; if γ is a diagonal D, Σ (I − DH)^k Dg."""
-        term = step * system.g
-        total, used, squares = term.clone(), 0, [square(term)]
+        term = total = step * system.g
+        used, squares, place = 0, [square(term)], torch.empty_like(term)
         for _ in range(self.terms):
             image = system.apply(term, self.damping)
-            if isinstance(step, float):  # in place: the pages of a new vector cost more than the subtraction
-                term.sub_(image, alpha=step)
+            if isinstance(step, float):  # all in one place: the pages of a new vector cost more than the subtraction
+                term = torch.sub(term, image, alpha=step, out=place)
             else:
-                term.addcmul_(step, image, value=-1)
+                term = torch.addcmul(term, step, image, value=-1, out=place)
             squares.append(square(term))
             if self.tolerance is not None and bool(squares[-1] > squares[-2]):
                 break
@@ -120,7 +120,7 @@ def _diverges(solution: Solution) -> bool:
 def _growth(squares: list[Tensor]) -> float:
     """The largest ratio of a length to the one before it: on the host, with one transfer from the device."""
     values = on_host(squares, squares[0].device)
-    return math.sqrt(max(after / max(before, TINY) for before, after in pairwise(values)))
+    return math.sqrt(max([after / max(before, TINY) for before, after in pairwise(values)]))
 
 
 SOLVERS.add("neumann", Neumann)
