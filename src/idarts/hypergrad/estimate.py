@@ -4,14 +4,13 @@ import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from idarts.errors import CurvatureWarning, DivergenceWarning, InputError, NotFiniteError
 from idarts.hypergrad.isolation import isolated
-from idarts.hypergrad.method import Method, Result, State, Symmetry
+from idarts.hypergrad.method import Measure, Method, Result, State, Symmetry
 from idarts.hypergrad.problem import ALONE, Averaging, Problem
 from idarts.hypergrad.products import Loss
 from idarts.hypergrad.spectrum import Spectrum
@@ -150,15 +149,14 @@ def _require_losses(method: Method, given: int) -> None:
 def _read(result: Result) -> dict[str, float]:
     """All numbers that the host needs, in one transfer from the device."""
     device, step = result.outer_loss.device, result.step
-    numbers: dict[str, Any] = {**result.measures, "outer loss": result.outer_loss, **_products(result, device)}
+    numbers: dict[str, Measure] = {**result.measures, "outer loss": result.outer_loss, **_products(result, device)}
     if result.inner_loss is not None:
         numbers["inner loss"] = result.inner_loss
     if step is not None:
         numbers["step"] = step.mean() if isinstance(step, Tensor) and step.dim() else step
     if result.symmetry is not None:
         numbers |= zip(Symmetry._fields, result.symmetry, strict=True)
-    there = {name: value for name, value in numbers.items() if isinstance(value, Tensor)}
-    return numbers | dict(zip(there, on_host(there.values(), device), strict=True))
+    return dict(zip(numbers, on_host(numbers.values(), device), strict=True))
 
 
 def _products(result: Result, device: torch.device) -> dict[str, Tensor]:

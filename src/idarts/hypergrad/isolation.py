@@ -20,8 +20,8 @@ def random_states(devices: Iterable[torch.device]) -> list[Tensor]:
     >>> torch.equal(first, torch.rand(2))
     True
     """
-    others = [device for device in devices if device.type != "cpu"]
-    return [torch.get_rng_state(), *[torch.get_device_module(device).get_rng_state(device) for device in others]]
+    others = [torch.get_device_module(device).get_rng_state(device) for device in devices if device.type != "cpu"]
+    return [torch.get_rng_state(), *others]
 
 
 def set_random_states(devices: Iterable[torch.device], states: Sequence[Tensor]) -> None:
@@ -95,10 +95,11 @@ def isolated(devices: Collection[torch.device]) -> AbstractContextManager[object
 
 def full_precision(devices: Collection[torch.device]) -> AbstractContextManager[object]:
     """Autocast is off: second derivatives in bfloat16 or float16 are noise."""
-    if not any(torch.is_autocast_enabled(device.type) for device in devices):
+    cast = [device.type for device in devices if torch.is_autocast_enabled(device.type)]
+    if not cast:
         return _NOTHING
     stack = ExitStack()
-    for device_type in {device.type for device in devices}:
+    for device_type in set(cast):
         stack.enter_context(torch.autocast(device_type, enabled=False))
     return stack
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from idarts.errors import InputError
 from idarts.hypergrad.isolation import full_precision
 from idarts.hypergrad.products import Loss, evaluate, gradient, zeros_for_none
-from idarts.hypergrad.vectors import Layout, Tensors
+from idarts.hypergrad.vectors import Layout, Tensors, leaves
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class Problem:
         own = _checked(w, "inner parameters w"), _checked(a, "outer parameters a")
         _require_distinct(*own)
         # New leaves on the same storage: the caller's hooks do not run, and the caller's `.grad` does not change.
-        new_w, new_a = (tuple([tensor.detach().requires_grad_() for tensor in tensors]) for tensors in own)
+        new_w, new_a = leaves(own[0]), leaves(own[1])
         layout = Layout.of(new_w)
-        devices = {layout.device, *(tensor.device for tensor in new_a)}
+        devices = {layout.device, new_a[0].device}
         return cls(losses, outer, new_w, new_a, layout, devices, (*own[0], *own[1]), diagnostics, averaging)
 
     def outer_gradient(self, w: Tensors) -> tuple[Tensor, Tensor, Tensors]:

@@ -15,7 +15,7 @@ from torch import Tensor
 from idarts.errors import InputError, NotDifferentiableError
 from idarts.hypergrad.graph import TWICE, Graph, require_arguments, translate
 from idarts.hypergrad.isolation import Randomness
-from idarts.hypergrad.vectors import Layout, Tensors, length
+from idarts.hypergrad.vectors import Layout, Tensors, leaves, length
 
 Loss = Callable[[Tensors, Tensors], Tensor]
 
@@ -197,9 +197,9 @@ class FiniteDifferences(Products):
 
     def _gradients(self, w: Tensors, own: Sequence[Tensor] = ()) -> tuple[Tensor, Tensor, Tensors]:
         self._random.restore()
-        leaves = tuple(t.detach().requires_grad_() for t in w)
-        loss = evaluate(self._loss, leaves, self.a, "inner")
-        grads = gradient(loss, (*leaves, *self.a), "inner", own=own, required=len(w))
+        w = leaves(w)
+        loss = evaluate(self._loss, w, self.a, "inner")
+        grads = gradient(loss, (*w, *self.a), "inner", own=own, required=len(w))
         return loss.detach(), self.layout.flatten(grads[: len(w)]), zeros_for_none(grads[len(w) :], self.a)
 
 
@@ -248,7 +248,7 @@ def gradient(
 
 
 def require_dependence(grads: Sequence[Tensor | None], which: str) -> None:
-    if all(g is None for g in grads):
+    if not [g for g in grads if g is not None]:
         raise InputError(_no_dependence(which))
 
 

@@ -72,7 +72,7 @@ class Layout:
 
     def leaves(self, vector: Tensor) -> Tensors:
         """`unflatten`, as leaves that require gradients."""
-        return tuple(part.detach().requires_grad_() for part in self.unflatten(vector))
+        return leaves(self.unflatten(vector))
 
     def load(self, vector: Tensor) -> Tensor:
         """A flat vector from a state, on this layout's device; an error if it belongs to another problem."""
@@ -99,6 +99,11 @@ class Layout:
         return torch.as_tensor(value, dtype=self.dtype).to(self.device, non_blocking=True)
 
 
+def leaves(tensors: Tensors) -> Tensors:
+    """The same values in the same memory, as leaves that require gradients."""
+    return tuple([tensor.detach().requires_grad_() for tensor in tensors])
+
+
 def as_vector(tensor: Tensor) -> Tensor:
     """The entries in one dimension. An operation costs a few microseconds, so none where the tensor is a vector."""
     return tensor if tensor.dim() == 1 else tensor.reshape(-1)
@@ -109,16 +114,17 @@ def joined(tensors: Tensors) -> Tensor:
     return as_vector(tensors[0]) if len(tensors) == 1 else torch.cat([as_vector(tensor) for tensor in tensors])
 
 
-def on_host(numbers: Collection[Tensor], device: torch.device) -> list[float]:
-    """0-d tensors as numbers: in one transfer from their device; on the CPU, where they are.
+def on_host(numbers: Collection[Tensor | float], device: torch.device) -> list[float]:
+    """Numbers, of which some are 0-d tensors: in one transfer from their device; on the CPU, where they are.
 
-    >>> on_host([torch.tensor(0.5), torch.tensor(2.0, dtype=torch.float64)], torch.device("cpu"))
-    [0.5, 2.0]
+    >>> on_host([torch.tensor(0.5), torch.tensor(2.0, dtype=torch.float64), 3.0], torch.device("cpu"))
+    [0.5, 2.0, 3.0]
     """
     if device.type == "cpu":
-        return [number.item() for number in numbers]
-    read: list[float] = torch.stack([number.to(device) for number in numbers]).tolist()
-    return read
+        return [float(number) for number in numbers]
+    there = [number.to(device) for number in numbers if isinstance(number, Tensor)]
+    read = iter(torch.stack(there).tolist())
+    return [next(read) if isinstance(number, Tensor) else number for number in numbers]
 
 
 def random_normal(shape: Sequence[int], like: Tensor, seed: int) -> Tensor:
