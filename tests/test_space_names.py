@@ -9,7 +9,7 @@ import idarts
 ROOT = Path(idarts.__file__).parent
 BUILDS_ON = {"nas_bench_1shot1": {"nas_bench_101"}}  # its cells are some of the other's
 FOLDERS = sorted(file.parent for file in ROOT.glob("spaces/*/__init__.py"))
-NAMES = re.compile(r"nas[-_]?bench[-_]?[0-9]|1shot1|residual[-_]blocks", re.IGNORECASE)
+NAMES = re.compile(r"nas[-_]?bench[-_]?[0-9]|1shot1|residual[-_]blocks|\bdarts[-_]s[0-9]", re.IGNORECASE)
 WHOLE = {"darts", "mobile"}  # also the name of a method, and a plain word: only as a whole string
 
 # Presets, methods, the paper's experiments and the files of a benchmark's table are about one space by nature.

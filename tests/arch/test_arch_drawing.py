@@ -24,7 +24,7 @@ def test_formats(tmp_path, form, start):
 
 def test_every_operation_has_a_family_and_a_short_label():
     cells = [SPACES[name] for name in SPACES if isinstance(SPACES[name].check, CellRules)]
-    assert len(cells) == 6
+    assert len(cells) == 9
     for space in cells:
         for op in space.check.ops:
             assert space.style.family(op) in style.FAMILIES
@@ -32,6 +32,7 @@ def test_every_operation_has_a_family_and_a_short_label():
     families = {op: style.family(op) for op in SPACES["darts"].check.ops}
     assert [op for op in families if families[op] == "pool"] == ["max_pool_3x3", "avg_pool_3x3"]
     assert [op for op in families if families[op] in ("skip", "none")] == ["none", "skip_connect"]
+    assert SPACES["darts"].style.family("noise") == "none"  # nothing passes there, as on an edge without operation
 
 
 def test_the_drawing_shows_every_operation_and_both_cells():

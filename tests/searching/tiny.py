@@ -17,7 +17,7 @@ def begin(method, rounds=4, name="nas-bench-201", channels=4, **changes):
     settings = config(method, rounds=rounds, batch=8, **changes)
 
     def supernet(stage):
-        depth = round((3 if name == "darts" else 1) * stage.deepen)
+        depth = round((3 if chosen.record == "darts" else 1) * stage.deepen)
         skeleton = chosen.skeleton.changed(depth=depth, channels=channels)
         return chosen.supernet(skeleton, in_channels=1, relaxation=settings.build_relaxation(stage.relaxation))
 

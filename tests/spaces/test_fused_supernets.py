@@ -1,5 +1,6 @@
 """Fused supernets are the plain ones: values, gradients in w and α, Hessian-vector products, running statistics."""
 
+from functools import partial
 from random import Random
 
 import plain_201
@@ -14,23 +15,25 @@ from idarts import InputError
 from idarts.arch import parse, sample
 from idarts.hypergrad import Neumann, hypergradient, lift
 from idarts.hypergrad.products import ExactProducts
-from idarts.spaces import Mixture, Skeleton
+from idarts.spaces import Mixture, Skeleton, darts
 from idarts.spaces.darts.supernet import DartsSupernet
 from idarts.spaces.nas_bench_201.supernet import NasBench201Supernet
 
 SPACES = {
-    "nas-bench-201": (NasBench201Supernet, plain_201.Plain201, plain_201, Skeleton(1, 4, 5, 16)),
-    "darts": (DartsSupernet, plain_darts.PlainDarts, plain_darts, Skeleton(4, 4, 5, 16)),
-    "darts-imagenet": (DartsSupernet, plain_darts.PlainDarts, plain_darts, Skeleton(3, 4, 5, 32, large=True)),
+    "nas-bench-201": (NasBench201Supernet, plain_201.Plain201, plain_201.place, Skeleton(1, 4, 5, 16)),
+    "darts": (DartsSupernet, plain_darts.PlainDarts, plain_darts.place, Skeleton(4, 4, 5, 16)),
+    "darts-imagenet": (DartsSupernet, plain_darts.PlainDarts, plain_darts.place, Skeleton(3, 4, 5, 32, large=True)),
 }
+for _name, _ops in darts.VARIANTS.items():
+    _parts = (partial(part, ops=_ops) for part in (DartsSupernet, plain_darts.PlainDarts, plain_darts.place))
+    SPACES[_name] = (*_parts, Skeleton(4, 4, 5, 16))
 
 
 class Pair:
     """Both supernets with the same weights, and a batch."""
 
     def __init__(self, space, dtype=torch.float64, size=None):
-        fused, plain, module, skeleton = SPACES[space]
-        self.place = module.place
+        fused, plain, self.place, skeleton = SPACES[space]
         torch.manual_seed(0)
         self.fused, self.plain = fused(skeleton).to(dtype), plain(skeleton).to(dtype)
         for alpha in self.fused.alpha.values():
@@ -40,6 +43,7 @@ class Pair:
         self.batch = torch.randn(3, 3, *sides, dtype=dtype), torch.randint(5, (3,))
 
     def gradients(self, net):
+        torch.manual_seed(2)  # a space may have noise, of which both must see the same
         loss = cross_entropy(net(self.batch[0]), self.batch[1])
         names, parameters = zip(*net.named_parameters(), strict=True)
         return loss, dict(zip(names, torch.autograd.grad(loss, parameters), strict=True))
@@ -65,7 +69,10 @@ def test_weights_convert_both_ways(pair):
 
 def test_outputs_and_running_statistics(pair):
     for training in (True, False, True):
-        outputs = [net.train(training)(pair.batch[0]) for net in (pair.fused, pair.plain)]
+        outputs = []
+        for net in (pair.fused, pair.plain):
+            torch.manual_seed(2)
+            outputs.append(net.train(training)(pair.batch[0]))
         torch.testing.assert_close(*outputs, rtol=1e-9, atol=1e-9)
     statistics = {k: v for k, v in pair.plain.state_dict().items() if "running" in k}
     close(to_plain(pair.fused.state_dict(), statistics, pair.place), statistics)
@@ -87,6 +94,7 @@ def test_hessian_vector_and_mixed_products(pair):
         parameters = dict(net.named_parameters())
         w = tuple(parameters[name] for name in v)
         a = tuple(net.alpha.values())
+        torch.manual_seed(2)
         products = ExactProducts(lift(net, cross_entropy, pair.batch, w, a), w, a)
         hessian, mixed = products.joint(products.layout.flatten(list(v.values())))
         found.append((dict(zip(v, products.layout.unflatten(hessian), strict=True)), mixed))
@@ -96,7 +104,16 @@ def test_hessian_vector_and_mixed_products(pair):
         torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize(("space", "size"), [("nas-bench-201", (11, 11)), ("darts", (11, 11)), ("darts", (11, 10))])
+@pytest.mark.parametrize(
+    ("space", "size"),
+    [
+        ("nas-bench-201", (11, 11)),
+        ("darts", (11, 11)),
+        ("darts", (11, 10)),
+        ("darts-s2", (11, 10)),
+        ("darts-s4", (11, 10)),
+    ],
+)
 def test_float32_and_odd_images(space, size):
     pair = Pair(space, torch.float32, size)
     (loss, fused), (expected, plain) = pair.gradients(pair.fused), pair.gradients(pair.plain)
@@ -183,14 +200,17 @@ def test_argmax_of_nas_bench_201_with_and_without_paths():
         assert net.architecture() == architecture
 
 
-def test_darts_keeps_two_edges_a_node_and_never_none():
-    net = DartsSupernet(Skeleton(3, 4, 5, 16))
+@pytest.mark.parametrize("space", ["darts", *darts.VARIANTS])
+def test_darts_keeps_two_edges_a_node_and_never_none(space):
+    net = SPACES[space][0](Skeleton(3, 4, 5, 16))
+    assert net.none == (0 if space in ("darts", "darts-s3") else None)
     for seed in range(10):
-        architecture = sample("darts", Random(seed))
+        architecture = sample(space, Random(seed))
         with torch.no_grad():
             for name, mixture in net.path(architecture).items():
                 net.alpha[name].copy_(3 * mixture.weights)
-                net.alpha[name][:, 0] = 10.0  # none, the largest of all
+                if net.none is not None:
+                    net.alpha[name][:, net.none] = 10.0  # the largest of all
         assert net.architecture() == architecture
 
 
@@ -203,7 +223,7 @@ def test_alpha_is_in_the_state_and_apart_from_the_weights(space):
     assert not {id(p) for p in outer} & {id(p) for p in inner}
 
 
-@pytest.mark.parametrize("space", ["nas-bench-201", "darts"])
+@pytest.mark.parametrize("space", ["nas-bench-201", "darts", "darts-s4"])
 @pytest.mark.filterwarnings("ignore::idarts.errors.DivergenceWarning")
 def test_hypergradients_leave_the_supernet_alone(space):
     pair = Pair(space, torch.float32)
@@ -211,7 +231,9 @@ def test_hypergradients_leave_the_supernet_alone(space):
     before = {key: value.clone() for key, value in net.state_dict().items()}
     w, a = net.weight_parameters(), net.architecture_parameters()
     loss = lift(net, cross_entropy, pair.batch, w, a)
+    random = torch.get_rng_state()
     estimate = hypergradient(loss, loss, w, a, Neumann(2, 0.01))
+    assert torch.equal(torch.get_rng_state(), random)
     assert [g.shape for g in estimate.grads] == [p.shape for p in a]
     assert all(torch.equal(before[key], value) for key, value in net.state_dict().items())
 

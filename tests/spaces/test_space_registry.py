@@ -22,13 +22,16 @@ def test_sizes_against_enumeration():
     per_node = [sum(1 for _ in product(combinations(range(n), 2), range(7), range(7))) for n in range(2, 6)]
     cell = per_node[0] * per_node[1] * per_node[2] * per_node[3]
     assert SPACES["darts"].size == cell**2
+    for name in ("darts-s2", "darts-s3", "darts-s4"):  # of two operations: none is not selected
+        per_node = [sum(1 for _ in product(combinations(range(n), 2), range(2), range(2))) for n in range(2, 6)]
+        assert SPACES[name].size == (per_node[0] * per_node[1] * per_node[2] * per_node[3]) ** 2
 
 
 @pytest.mark.parametrize("name", [name for name in SPACES if SPACES[name].has("supernet")])
 def test_every_space_makes_a_supernet_and_derives_an_architecture(name):
     found = space(name)
     net = found.supernet(
-        found.skeleton.changed(depth=1 if name != "darts" else 3, channels=8, classes=4), in_channels=1
+        found.skeleton.changed(depth=3 if found.record == "darts" else 1, channels=8, classes=4), in_channels=1
     )
     assert net(torch.randn(2, 1, 16, 16)).shape == (2, 4)
     architecture = net.architecture()
@@ -73,8 +76,8 @@ def test_a_mutation_changes_one_decision(name):
     seen = set()
     architecture = SPACES[name].sample(random)
     for _ in range(200):
-        changed = mutate(architecture, random)
-        assert space_of(changed) is SPACES[name]
+        changed = SPACES[name].mutate(architecture, random)
+        assert space_of(changed).record == SPACES[name].record
         differences = [
             len(set(cell.edges) ^ set(changed.cells[key].edges)) / 2
             + sum(a != b for a, b in zip(cell.ops, changed.cells[key].ops, strict=True))

@@ -30,6 +30,7 @@ TABLE: Table = {
         "searching/weights.py": LOOP,
         "searching/judge.py": f"searching/test_axes::TestSelection {LOOP}",
         "searching/budget.py": f"searching/test_budget {LOOP} searching/test_evaluators",
+        "searching/curvature.py": "searching/test_curvature",
         "searching/stage.py": f"searching/test_method_p_darts {LOOP}",
         "searching/strategies/gradient.py": f"{LOOP} searching/test_method_regularisers searching/test_defaults",
     },

@@ -1,5 +1,6 @@
-"""The largest eigenvalue of the curvature, followed from call to call."""
+"""The largest eigenvalue of a curvature: followed from call to call, or measured once."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -55,6 +56,32 @@ def power_iteration(product: Product, start: Tensor, iterations: int) -> Spectru
         eigenvalue = torch.dot(vector, image)
         vector = image / length(image)
     return Spectrum(vector, eigenvalue)
+
+
+def largest_eigenvalue(product: Product, start: Tensor, iterations: int) -> float:
+    """The largest eigenvalue of a symmetric `product`, also if there is a negative one of larger modulus.
+
+    Lanczos' method: the largest in the Krylov space of `start`, which approaches it from below. It ends early when that
+    space is complete.
+
+    >>> d = torch.tensor([-4.0, 1.0, 3.0])
+    >>> round(largest_eigenvalue(lambda v: d * v, torch.ones(3), 20), 4)
+    3.0
+    """
+    basis, images = (start / length(start))[None], []
+    while True:
+        images.append(product(basis[-1]))
+        rest = images[-1]
+        for _ in range(2):  # rounding leaves a part of the others after the first time
+            rest = rest - basis.T @ (basis @ rest)
+        negligible = torch.finfo(start.dtype).eps ** 0.5 * max(map(length, images))
+        if len(images) == iterations or length(rest) <= negligible:
+            break
+        basis = torch.cat([basis, (rest / length(rest))[None]])
+    projected = (basis @ torch.stack(images).T).cpu().double()
+    if not projected.isfinite().all():
+        return math.nan
+    return float(torch.linalg.eigvalsh((projected + projected.T) / 2)[-1])
 
 
 def measure(product: Product, start: Tensor, iterations: int, averaging: Averaging) -> Spectrum:

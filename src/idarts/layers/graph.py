@@ -14,6 +14,7 @@ from idarts.layers.constants import constant
 from idarts.layers.lean import relu
 from idarts.layers.mixing import mix
 from idarts.layers.mixture import Mixture
+from idarts.layers.noise import Noise
 from idarts.layers.parallel import run_all
 from idarts.layers.reading import Reads
 
@@ -102,8 +103,9 @@ class Fan(nn.Module):
     """The operations on all edges that leave one node.
 
     `parallel` operations have separate weights for each edge, read the node after ReLU, and apply α in their BatchNorm.
-    `shared` operations are the same for all edges: computed once, scaled for each target. An operation in neither, such
-    as `none`, costs nothing. `skip_dropout` is the rate of dropout on each edge's identity, while training.
+    `shared` operations are the same for all edges: computed once, scaled for each target; only noise is drawn for each
+    edge. An operation in neither, such as `none`, costs nothing. `skip_dropout` is the rate of dropout on each edge's
+    identity, while training.
     """
 
     skip_dropout = 0.0
@@ -120,11 +122,19 @@ class Fan(nn.Module):
         self._run_parallel(x, mixture, rows, columns, targets)
         for op, module in self.shared.items():
             running = [(row, node) for row, node in zip(rows, targets, strict=True) if mixture.runs(row, columns[op])]
-            if running:
-                result, drops = module(x), self.skip_dropout and self.training and isinstance(module, nn.Identity)
-                for row, node in running:
-                    term = functional.dropout(result, self.skip_dropout) if drops else result
-                    node.weighted.append((term, row, columns[op]))
+            for (row, node), term in zip(running, self._shared_terms(module, x, len(running)), strict=True):
+                node.weighted.append((term, row, columns[op]))
+
+    def _shared_terms(self, module: nn.Module, x: Tensor, edges: int) -> list[Tensor]:
+        """What a shared operation gives to so many edges: one tensor for all, unless something is drawn for each."""
+        if isinstance(module, Noise):
+            return [module(x) for _ in range(edges)]
+        if not edges:
+            return []
+        result: Tensor = module(x)
+        if self.skip_dropout and self.training and isinstance(module, nn.Identity):
+            return [functional.dropout(result, self.skip_dropout) for _ in range(edges)]
+        return [result] * edges
 
     def _run_parallel(
         self, x: Tensor, mixture: Mixture, rows: list[int], columns: Mapping[str, int], targets: list[NodeInputs]

@@ -19,7 +19,8 @@ class Spent:
 
     number: int = 0  # rounds
     weight_steps: int = 0
-    gradient_evaluations: float = 0.0
+    gradient_evaluations: float = 0.0  # that the budget limits
+    measuring: float = 0.0  # further ones, which only measure: with them and without, a search is the same
     seconds: float = 0.0
 
 
@@ -124,7 +125,7 @@ class Budgeted:
     @property
     def gradient_evaluations(self) -> float:
         """What the search has cost so far; one ∇_w L1 is one."""
-        return self.spent.gradient_evaluations
+        return self.spent.gradient_evaluations + self.spent.measuring
 
     def used(self) -> float:
         """The share of the rounds' budget that is spent."""
@@ -148,7 +149,7 @@ class Budgeted:
 
     def seconds_per_evaluation(self) -> float:
         """The seconds of one gradient evaluation so far; 0 before the first one."""
-        return self.clock.seconds / self.spent.gradient_evaluations if self.spent.gradient_evaluations else 0.0
+        return self.clock.seconds / self.gradient_evaluations if self.gradient_evaluations else 0.0
 
     def seconds_left(self) -> float:
         """What remains of the settings' minutes; infinite without them."""

@@ -65,6 +65,9 @@ class Alpha:
     """penalty on α, which is added to the validation loss"""
     penalty_options: Options = field(default_factory=dict)
     """options of the penalty, such as {"weight": 0.01}"""
+    curvature_rounds: CountOrZero = 0
+    """rounds between two measurements of the largest eigenvalue of ∇²_α L2, which rises when a search collapses; 0:
+    none. They are counted in the cost, but use up no budget of gradient evaluations"""
 
 
 @validated

@@ -266,7 +266,7 @@ class Search(Budgeted):
             **({"trials": dict(self.trials)} if self.trials else {}),
             "strategy": self.strategy.state_dict(),
             "stage": [self.stage, self.stage_steps, self.mask],
-            "counts": [spent.number, spent.weight_steps, self.bad_rounds, spent.gradient_evaluations],
+            "counts": [spent.number, spent.weight_steps, self.bad_rounds, spent.gradient_evaluations, spent.measuring],
             "seconds": self.clock.seconds,
         }
 
@@ -292,8 +292,8 @@ class Search(Budgeted):
         self.task.train.load_state_dict(state["train"])
         self.task.valid.load_state_dict(state["valid"])
         self.strategy.load_state_dict(state["strategy"])
-        number, weight_steps, self.bad_rounds, evaluations = state["counts"]
-        self.spent = Spent(number, weight_steps, evaluations)
+        number, weight_steps, self.bad_rounds, *evaluations = state["counts"]  # 0.1.0 measured nothing
+        self.spent = Spent(number, weight_steps, *evaluations)
         self.clock.seconds = state["seconds"]
         self.trials = state.get("trials", {})
         set_random_states([self.device], state["random"])

@@ -27,6 +27,7 @@ from idarts.engine.settings import (
 )
 from idarts.searching import hypergradients
 from idarts.searching.catalogue import METHODS, PRESETS
+from idarts.searching.curvature import require_measurable
 from idarts.searching.groups import (
     Alpha,
     Controller,
@@ -68,7 +69,8 @@ class Config:
 
     The budget is `rounds` (α steps) or, where `epochs` of the training data are given, as many rounds as these make;
     `minutes` and `gradient_evaluations` end it earlier. The learning rate of w follows whichever is spent first.
-    `minutes` are for rounds and selection together; `gradient_evaluations` are those of the rounds.
+    `minutes` are for rounds and selection together; `gradient_evaluations` are those of the rounds, without those of
+    `alpha.curvature_rounds`.
     """
 
     rounds: Count = 100
@@ -121,6 +123,8 @@ class Config:
             relaxation = self.build_relaxation()
             method = self.hypergradient.build(self.weights.rate or 1.0)
             hypergradients.require_derivatives(self.relaxation, relaxation, method)
+        if self.alpha.curvature_rounds:
+            require_measurable(self, STRATEGIES[self.strategy])
 
     def build_relaxation(self, changes: Mapping[str, Any] | None = None) -> Any:
         """The relaxation with its options, which a stage may change."""

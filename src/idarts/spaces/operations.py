@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from idarts.errors import InputError
+from idarts.layers.noise import Noise
 from idarts.layers.reading import every_other
 
 
@@ -121,4 +122,5 @@ EDGE_OPERATIONS: dict[str, Callable[[int, int, bool], nn.Module]] = {
     "dil_conv_5x5": _dilated(5),
     "conv_3x1_1x3": _two_strips(3),
     "conv_7x1_1x7": _two_strips(7),
+    "noise": lambda _channels, stride, _affine: Noise(stride),
 }

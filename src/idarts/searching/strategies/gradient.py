@@ -12,6 +12,7 @@ from idarts.engine.ranks import all_mean, world
 from idarts.hypergrad import ALONE, Averaging, hypergradient, lift
 from idarts.layers.mixture import Mixture
 from idarts.searching.automatic import alpha_rate
+from idarts.searching.curvature import measure
 from idarts.searching.judge import look
 from idarts.searching.registries import PENALTIES, RELAXATIONS, RULES, STRATEGIES, build_part
 from idarts.searching.relaxations.gumbel import gumbel_noise
@@ -113,6 +114,8 @@ class Gradient(Stepping):
     L2 is the loss of one validation batch; L1 is the loss of one training batch, or of as many as the estimator takes.
     """
 
+    measures_curvature: ClassVar[bool] = True
+
     def __init__(self, search: "Search") -> None:
         super().__init__(search)
         settings, self.w = search.settings, search.net.weight_parameters()
@@ -127,6 +130,7 @@ class Gradient(Stepping):
         valid = next(search.task.valid)
         # First order does not look at L1: it gets the batch of L2, and no training batch is drawn for it.
         batches = [next(search.task.train) for _ in range(method.inner_losses)] or [valid]
+        watched = measure(search, valid)
         seen: list[Tensor] = []
 
         def outer_loss(outputs: Any, targets: Any) -> Tensor:
@@ -147,7 +151,7 @@ class Gradient(Stepping):
         norm = torch.cat([grad.reshape(-1) for grad in estimate.grads]).norm()
         valid_loss, accuracy, length = torch.stack([estimate.outer_loss, all_mean(seen[-1][1]), norm]).tolist()
         measures = {"implicit_share": facts.implicit_share, "contraction": facts.contraction, "step": facts.step}
-        return Step(valid_loss, accuracy, {"norm": length, **measures})
+        return Step(valid_loss, accuracy, {"norm": length, **measures, **watched})
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "estimator": self.state}
