@@ -164,9 +164,12 @@ def settings_text(config: RunConfig) -> str:
 
     >>> settings_text(RunConfig(method="darts-first-order", batch=8, seed=3))
     '{"batch": 8, "hypergradient.method": "neumann", "inner_steps": 4}'
+    >>> settings_text(RunConfig(relaxation="gumbel", relaxation_options={"first": 5.0}))
+    '{"relaxation": "gumbel", "relaxation_options.first": 5.0}'
     """
     usual = dotted(asdict(change(RunConfig(), METHODS[config.method])))
-    settings = {name: value for name, value in dotted(asdict(config)).items() if usual[name] != value}
+    given = dotted(asdict(config))  # options of a part have names that are not among the defaults
+    settings = {name: value for name, value in given.items() if name not in usual or usual[name] != value}
     left_out = (*_OWN_KEYS, *ELSEWHERE)
     return json.dumps({name: settings[name] for name in settings if name not in left_out}, sort_keys=True)
 

@@ -203,8 +203,8 @@ def resolved(sources: Sequence[Mapping[str, Any]]) -> RunConfig:
     >>> resolved([{"preset": "cpu"}, {"space": "darts"}])
     Traceback (most recent call last):
     idarts.errors.InputError: preset cpu is made for nas-bench-201, nas-bench-1shot1-s1, nas-bench-1shot1-s2, \
-nas-bench-1shot1-s3, not for darts; use darts-paper, or no preset: without a preset all sizes follow from the space \
-and the machine
+nas-bench-1shot1-s3, not for darts; use darts-cpu or darts-paper, or no preset: without a preset all sizes follow \
+from the space and the machine
     """
     settings = resolve(RunConfig(), sources, PRESETS, METHODS)
     for source in sources:

@@ -27,11 +27,8 @@ SPACES: dict[str, tuple[str, tuple[str, ...]]] = {
     "darts": ("the DARTS space, by NAS-Bench-301", ("cifar10_valid",)),
     "nas-bench-201": ("NAS-Bench-201", ("cifar10_test", "cifar100_test", "imagenet16_test")),
 }
-# At one cell, as the preset for NAS-Bench-201 has it, the DARTS space has no normal cell.
-SIZES: dict[tuple[str, str], dict[str, int]] = {
-    ("darts", "cpu"): {"depth": 5},
-    ("darts", "smoke"): {"depth": 3, "channels": 4},
-}
+# The smallest supernet that has a normal cell.
+SIZES: dict[tuple[str, str], dict[str, int]] = {("darts", "smoke"): {"depth": 3, "channels": 4}}
 # method → its published cell
 SEARCHES: dict[str, str | None] = {
     "nasnet": "NASNet-A",
