@@ -17,6 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from idarts.arch import Architecture, Cell, Edge, Skeleton
 from idarts.data import load
+from idarts.data.record import Images
 from idarts.spaces.darts import INPUTS, NODES, SPACE
 from idarts.spaces.darts.network import DartsNetwork
 from idarts.spaces.supernet import channels_last
@@ -55,6 +56,7 @@ def architectures(count: int) -> list[Architecture]:
 def images() -> tuple[Tensor, Tensor]:
     """CIFAR-10's training images at 16 pixels, normalised, and their labels."""
     part = load("cifar10", image=SKELETON.image).train
+    assert isinstance(part, Images)  # in memory
     pixels = torch.as_tensor(part.images).float() / 255
     return (pixels - MEAN[:, None, None]) / STD[:, None, None], torch.as_tensor(part.labels).long()
 

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from idarts.arch import Architecture, as_text, parse
-from idarts.arch.style import family
+from idarts.arch import Architecture, as_text, parse, space_of
 from idarts.engine.folder import read_result
 from idarts.experiments.statistics import holm, permutation
 from idarts.tables import find
@@ -26,12 +25,13 @@ from idarts.tables import find
 COLUMNS = ("estimator", "space", "seed", "argmax", "selected", "skips", "pools", "rounds", "gradient_evaluations")
 
 
-def accuracy(space: str, architecture: Architecture) -> float | str:
-    """The accuracy on CIFAR-10 by the table of the space; nothing for a cell that it does not describe."""
+def accuracy(space: str, architecture: Architecture) -> float | None:
+    """The accuracy on CIFAR-10 by the table of the space; None for a space without one."""
     table = find(space)
-    assert table is not None, f"there is no table of {space}: set IDARTS_TABLES"
+    if table is None:
+        return None
     answer = table.query(architecture)
-    values: dict[str, Any] = answer.get("cifar10", answer)
+    values: dict[str, float] = answer.get("cifar10", answer)
     return round(values.get("test") or values["valid"], 3)
 
 
@@ -39,7 +39,7 @@ def operations(architecture: Architecture, kind: str) -> int:
     """How many operations of a family its first cell has."""
     cell = next(iter(architecture.cells.values()))
     ops = cell.ops or [edge.op for edge in cell.edges if edge.op]
-    return sum(family(op) == kind for op in ops)
+    return sum(space_of(architecture).style.family(op) == kind for op in ops)
 
 
 def rows(sweep: Path) -> list[dict[str, Any]]:
@@ -50,7 +50,7 @@ def rows(sweep: Path) -> list[dict[str, Any]]:
         space, seed = result["space"], result["seed"]
         alone, selected = parse(result["argmax"]), parse(result["architecture"])
         name = folder.name.removeprefix(f"{space}-{result['method']}-").removesuffix(f"-{seed}")
-        counts = {"skips": operations(alone, "skip"), "pools": operations(alone, "pool"), "rounds": result["rounds"]}
+        counts = {f"{kind}s": operations(alone, kind) for kind in ("skip", "pool")} | {"rounds": result["rounds"]}
         found.append(
             {
                 "estimator": name,
@@ -78,8 +78,8 @@ def compare(groups: dict[str, dict[str, float]]) -> None:
     for first, second in pairs:
         seeds = sorted(groups[first].keys() & groups[second].keys())
         tests.append(np.array([groups[first][seed] - groups[second][seed] for seed in seeds]))
-    values = [permutation(differences) for differences in tests]
-    for (first, second), differences, p, corrected in zip(pairs, tests, values, holm(values), strict=True):
+    found = [permutation(differences) for differences in tests]
+    for (first, second), differences, p, corrected in zip(pairs, tests, found, holm(found), strict=True):
         print(f"{first} − {second}: {differences.mean():+.2f}, p = {p:.3f}, after Holm {corrected:.3f}")
 
 
