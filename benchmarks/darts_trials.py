@@ -2,13 +2,15 @@
 
     IDARTS_TABLES=… IDARTS_DATA=… python benchmarks/darts_trials.py
 
-Each cell is trained from scratch once, with a cosine schedule over all steps, and judged after some of them. Needs the
-surrogate (`idarts table fit nas-bench-301`); a quarter of an hour on one core.
+First, what random cells have by their number of skips in the normal cell. Then each cell is trained from scratch once,
+with a cosine schedule over all steps, and judged after some of them. Needs the surrogate (`idarts table fit
+nas-bench-301`); a quarter of an hour on one core.
 """
 
 import argparse
 import math
 from random import Random
+from statistics import mean, stdev
 
 import torch
 from scipy.stats import spearmanr
@@ -18,10 +20,11 @@ from torch.nn.functional import cross_entropy
 from idarts.arch import Architecture, Cell, Edge, Skeleton
 from idarts.data import load
 from idarts.data.record import Images
-from idarts.spaces.darts import INPUTS, NODES, SPACE
+from idarts.spaces.darts import INPUTS, NODES, OPS, SPACE
+from idarts.spaces.darts.cells import sample
 from idarts.spaces.darts.network import DartsNetwork
 from idarts.spaces.supernet import channels_last
-from idarts.tables import table
+from idarts.tables import Table, table
 
 SHARES = (0, 0.12, 0.25, 0.4, 0.6, 0.8, 1)  # of skips in the normal cell
 REDUCTION = {"sep_conv_3x3": 0.4, "sep_conv_5x5": 0.4, "max_pool_3x3": 0.2}
@@ -51,6 +54,21 @@ def architectures(count: int) -> list[Architecture]:
         cells = {"normal": cell({**normal, "skip_connect": skips}, random), "reduce": cell(REDUCTION, random)}
         chosen.append(Architecture(SPACE, cells))
     return chosen
+
+
+def print_random_cells(known: Table, count: int = 300) -> None:
+    """Mean and standard deviation of random cells with so many skips in the normal cell."""
+    random, others = Random(0), [op for op in OPS if op not in ("none", "skip_connect")]
+    for skips in range(5):
+        values = []
+        for _ in range(count):
+            ops = ["skip_connect"] * skips + random.choices(others, k=8 - skips)
+            random.shuffle(ops)
+            drawn = sample(random)
+            edges = [edge._replace(op=op) for edge, op in zip(drawn.cells["normal"].edges, ops, strict=True)]
+            cells = {**drawn.cells, "normal": Cell(NODES, edges, range(INPUTS, NODES))}
+            values.append(known.query(Architecture(SPACE, cells))["cifar10"]["valid"])
+        print(f"{count} random cells with {skips} skips: {mean(values):.2f} ± {stdev(values):.2f}")
 
 
 def images() -> tuple[Tensor, Tensor]:
@@ -89,6 +107,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     known, chosen = table("nas-bench-301"), architectures(args.cells)
+    print_random_cells(known)
     truth = [known.query(one)["cifar10"]["valid"] for one in chosen]
     skips = [sum(edge.op == "skip_connect" for edge in one.cells["normal"].edges) for one in chosen]
     x, y = images()

@@ -3,26 +3,41 @@
     IDARTS_TABLES=… python benchmarks/equal_cost.py rows sweeps/equal_cost_darts docs/study/equal_cost_darts.csv
     python benchmarks/equal_cost.py test docs/study/equal_cost_darts.csv --column argmax
 
-`rows` writes one row for each search of a sweep, with the accuracy of the cell that α selects alone (`argmax`) and of
-the cell after the selection (`selected`). `test` compares the groups: mean, spread, worst seed, and exact paired
-permutation tests with Holm's correction.
+`rows` writes one row for each search of a sweep: the accuracy of the cell that α selects alone (`argmax`), with two skip
+connections in its first cell (`two_skips`), and after the selection (`selected`). `test` compares the groups: mean,
+spread, worst seed, and exact paired permutation tests with Holm's correction.
 """
 
 import argparse
 import csv
 from collections import defaultdict
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from idarts.arch import Architecture, as_text, parse, space_of
 from idarts.engine.folder import read_result
 from idarts.experiments.statistics import holm, permutation
+from idarts.searching import RunConfig, Search, task_of
+from idarts.searching.selections.few_skips import FewSkips
 from idarts.tables import find
 
-COLUMNS = ("estimator", "space", "seed", "argmax", "selected", "skips", "pools", "rounds", "gradient_evaluations")
+COLUMNS = (
+    "estimator",
+    "space",
+    "seed",
+    "argmax",
+    "two_skips",
+    "selected",
+    "skips",
+    "pools",
+    "rounds",
+    "gradient_evaluations",
+)
 
 
 def accuracy(space: str, architecture: Architecture) -> float | None:
@@ -42,6 +57,21 @@ def operations(architecture: Architecture, kind: str) -> int:
     return sum(space_of(architecture).style.family(op) == kind for op in ops)
 
 
+@cache
+def small_search(space: str, none: bool) -> Search:
+    """A search in the space, whose α stands for that of another search."""
+    return task_of(RunConfig(space=space, none=none, depth=3, channels=4))[0].search()
+
+
+def with_two_skips(result: dict[str, Any]) -> Architecture:
+    """What the selection `few-skips` makes of the α that a search ended with."""
+    search = small_search(result["space"], result["config"]["none"])
+    with torch.no_grad():
+        for name, alpha in search.net.alpha.items():
+            alpha.copy_(torch.tensor(result["alpha"][name]))
+    return FewSkips(most=2, fewest=2)(search).architecture
+
+
 def rows(sweep: Path) -> list[dict[str, Any]]:
     """One row for each search of a sweep that has ended."""
     found = []
@@ -57,6 +87,7 @@ def rows(sweep: Path) -> list[dict[str, Any]]:
                 "space": space,
                 "seed": seed,
                 "argmax": accuracy(space, alone),
+                "two_skips": accuracy(space, with_two_skips(result)),
                 "selected": accuracy(space, selected),
                 **counts,
                 "gradient_evaluations": round(result["gradient_evaluations"]),
@@ -96,7 +127,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.action == "rows":
         with args.out.open("w", newline="") as file:
-            writer = csv.DictWriter(file, (*COLUMNS, "argmax_cell", "selected_cell"), lineterminator="\n")
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows(args.sweep))
         return
