@@ -3,9 +3,9 @@
     IDARTS_TABLES=… python benchmarks/equal_cost.py rows sweeps/equal_cost_darts docs/study/equal_cost_darts.csv
     python benchmarks/equal_cost.py test docs/study/equal_cost_darts.csv --column argmax
 
-`rows` writes one row for each search of a sweep: the accuracy of the cell that α selects alone (`argmax`), with two skip
-connections in its first cell (`two_skips`), and after the selection (`selected`). `test` compares the groups: mean,
-spread, worst seed, and exact paired permutation tests with Holm's correction.
+`rows` writes one row for each search of a sweep: the accuracy of the cell that α selects alone (`argmax`), with two
+skip connections in its first cell (`two_skips`), and after the selection (`selected`). `test` compares the groups:
+mean, spread, worst seed, and exact paired permutation tests with Holm's correction.
 """
 
 import argparse
