@@ -26,18 +26,8 @@ from idarts.searching import RunConfig, Search, task_of
 from idarts.searching.selections.few_skips import FewSkips
 from idarts.tables import find
 
-COLUMNS = (
-    "estimator",
-    "space",
-    "seed",
-    "argmax",
-    "two_skips",
-    "selected",
-    "skips",
-    "pools",
-    "rounds",
-    "gradient_evaluations",
-)
+COUNTS = ("skips", "pools", "rounds", "gradient_evaluations")
+COLUMNS = ("estimator", "space", "seed", "argmax", "two_skips", "selected", *COUNTS, "argmax_cell", "selected_cell")
 
 
 def accuracy(space: str, architecture: Architecture) -> float | None:
@@ -60,7 +50,7 @@ def operations(architecture: Architecture, kind: str) -> int:
 @cache
 def small_search(space: str, none: bool) -> Search:
     """A search in the space, whose α stands for that of another search."""
-    return task_of(RunConfig(space=space, none=none, depth=3, channels=4))[0].search()
+    return task_of(RunConfig(space=space, none=none, depth=3, channels=8))[0].search()
 
 
 def with_two_skips(result: dict[str, Any]) -> Architecture:
@@ -79,11 +69,12 @@ def rows(sweep: Path) -> list[dict[str, Any]]:
         result = read_result(folder)
         space, seed = result["space"], result["seed"]
         alone, selected = parse(result["argmax"]), parse(result["architecture"])
-        name = folder.name.removeprefix(f"{space}-{result['method']}-").removesuffix(f"-{seed}")
+        method = result["method"]
+        name = folder.name.removeprefix(f"{space}-{method}").removesuffix(f"-{seed}").removeprefix("-")
         counts = {f"{kind}s": operations(alone, kind) for kind in ("skip", "pool")} | {"rounds": result["rounds"]}
         found.append(
             {
-                "estimator": name,
+                "estimator": name or method,
                 "space": space,
                 "seed": seed,
                 "argmax": accuracy(space, alone),
