@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from tiny import begin
+from tiny import begin, same
 from torch.nn.functional import cross_entropy
 
 from idarts import InputError
@@ -33,16 +33,6 @@ def finished(*arguments, **changes):
 
 def without_cost(search):
     return {name: part for name, part in search.state_dict().items() if name not in ("seconds", "counts")}
-
-
-def same(one, other):
-    if isinstance(one, torch.Tensor):
-        return torch.equal(one, other)
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    return one == other
 
 
 @pytest.mark.parametrize("eigenvalues", SIGNS.values(), ids=SIGNS)

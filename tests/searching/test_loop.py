@@ -6,6 +6,7 @@ from itertools import islice, product
 
 import pytest
 import torch
+from tiny import same
 from torch.nn.functional import cross_entropy
 
 from idarts import InputError, NotFiniteError
@@ -35,16 +36,6 @@ def give(search, **streams):
     search.task = replace(search.task, **streams)
     if search.weights is not None:
         search.weights.task = search.task
-
-
-def same(one, other):
-    if isinstance(one, torch.Tensor):
-        return torch.equal(one, other)
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    return one == other
 
 
 def state_of(search):
