@@ -99,7 +99,7 @@ def test_what_needs_shared_weights_is_refused_before_the_search():
             start("random-search", rounds=1, selection={"rule": rule})
     with pytest.raises(InputError, match="cost needs α"):
         start("pnas", rounds=99, cost={"kind": "parameters", "target": 1000.0})
-    with pytest.raises(InputError, match="has no 'growth'; spaces with it: darts, .*nas-bench-201"):
+    with pytest.raises(InputError, match=r"has no 'growth'; spaces with it: darts, .*nas-bench-201"):
         start("pnas", name="nas-bench-1shot1-s1", rounds=99)
 
 
