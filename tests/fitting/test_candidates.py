@@ -5,10 +5,9 @@ import torch
 
 from idarts.arch import as_text
 from idarts.data import Batches, load, split
-from idarts.fitting.candidates import candidates, cheapness
+from idarts.fitting.candidates import along, candidates, cheapness, spaced, uniform
 from idarts.fitting.sizes import parameters
 from idarts.searching import Task, config
-from idarts.searching.candidates import along, spaced, uniform
 from idarts.spaces import space
 
 SKIP, ONE, THREE, POOL = "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3"
