@@ -2,10 +2,12 @@
 
     IDARTS_TABLES=… python benchmarks/equal_cost.py rows sweeps/equal_cost_darts docs/study/equal_cost_darts.csv
     python benchmarks/equal_cost.py test docs/study/equal_cost_darts.csv --column argmax
+    python benchmarks/equal_cost.py along sweeps/collapse_long docs/study/collapse_long.csv
 
 `rows` writes one row for each search of a sweep: the accuracy of the cell that α selects alone (`argmax`), with two
 skip connections in its first cell (`two_skips`), and after the selection (`selected`). `test` compares the groups:
-mean, spread, worst seed, and exact paired permutation tests with Holm's correction.
+mean, spread, worst seed, and exact paired permutation tests with Holm's correction. `along` writes one row for each
+round in which a search has measured the curvature by α.
 """
 
 import argparse
@@ -20,13 +22,15 @@ import numpy as np
 import torch
 
 from idarts.arch import Architecture, as_text, parse, space_of
-from idarts.engine.folder import read_result
+from idarts.engine.folder import read_result, read_rounds
 from idarts.experiments.statistics import holm, permutation
 from idarts.searching import RunConfig, Search, task_of
 from idarts.searching.selections.few_skips import FewSkips
 from idarts.tables import find
 
 COUNTS = ("skips", "pools", "rounds", "gradient_evaluations")
+MEASURED = ("gradient_evaluations", "train_loss", "valid_loss", "entropy", "alpha_curvature", "skips", "table_accuracy")
+ALONG = ("estimator", "space", "seed", "round", *MEASURED, "noise", "none")
 COLUMNS = ("estimator", "space", "seed", "argmax", "two_skips", "selected", *COUNTS, "argmax_cell", "selected_cell")
 
 
@@ -62,21 +66,37 @@ def with_two_skips(result: dict[str, Any]) -> Architecture:
     return FewSkips(most=2, fewest=2)(search).architecture
 
 
+def named(folder: Path, result: dict[str, Any]) -> dict[str, Any]:
+    """What a search of a sweep is known by."""
+    space, method, seed = result["space"], result["method"], result["seed"]
+    name = folder.name.removeprefix(f"{space}-{method}").removesuffix(f"-{seed}").removeprefix("-")
+    return {"estimator": name or method, "space": space, "seed": seed}
+
+
+def along(sweep: Path) -> list[dict[str, Any]]:
+    """One row for each measured round of each search of a sweep that has ended."""
+    found = []
+    for folder in sorted(path.parent for path in sweep.glob("*/result.json")):
+        own = named(folder, read_result(folder))
+        for entry in read_rounds(folder):
+            if entry.get("alpha_curvature") is not None:
+                values = {name: round(entry[name], 4) for name in MEASURED if entry.get(name) is not None}
+                ops = {name: str(entry.get("architecture")).count(name) for name in ("noise", "none")}
+                found.append({**own, "round": entry["number"], **values, **ops})
+    return found
+
+
 def rows(sweep: Path) -> list[dict[str, Any]]:
     """One row for each search of a sweep that has ended."""
     found = []
     for folder in sorted(path.parent for path in sweep.glob("*/result.json")):
         result = read_result(folder)
-        space, seed = result["space"], result["seed"]
+        space = result["space"]
         alone, selected = parse(result["argmax"]), parse(result["architecture"])
-        method = result["method"]
-        name = folder.name.removeprefix(f"{space}-{method}").removesuffix(f"-{seed}").removeprefix("-")
         counts = {f"{kind}s": operations(alone, kind) for kind in ("skip", "pool")} | {"rounds": result["rounds"]}
         found.append(
             {
-                "estimator": name or method,
-                "space": space,
-                "seed": seed,
+                **named(folder, result),
                 "argmax": accuracy(space, alone),
                 "two_skips": accuracy(space, with_two_skips(result)),
                 "selected": accuracy(space, selected),
@@ -108,19 +128,21 @@ def compare(groups: dict[str, dict[str, float]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(dest="action", required=True)
-    writing = actions.add_parser("rows")
-    writing.add_argument("sweep", type=Path)
-    writing.add_argument("out", type=Path)
+    for name in ("rows", "along"):
+        writing = actions.add_parser(name)
+        writing.add_argument("sweep", type=Path)
+        writing.add_argument("out", type=Path)
     testing = actions.add_parser("test")
     testing.add_argument("file", type=Path)
     testing.add_argument("--column", default="argmax")
     testing.add_argument("--by", default="estimator")
     args = parser.parse_args()
-    if args.action == "rows":
+    if args.action != "test":
+        found, columns = (rows(args.sweep), COLUMNS) if args.action == "rows" else (along(args.sweep), ALONG)
         with args.out.open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer = csv.DictWriter(file, columns, lineterminator="\n")
             writer.writeheader()
-            writer.writerows(rows(args.sweep))
+            writer.writerows(found)
         return
     groups: dict[str, dict[str, float]] = defaultdict(dict)
     with args.file.open(newline="") as file:

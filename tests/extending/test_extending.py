@@ -136,7 +136,7 @@ def test_a_space_a_table_and_a_source_by_object(tmp_path):
 def test_an_experiment_by_name_is_killed_and_continued_by_object(tmp_path, capsys):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     typed = ["reproduce", "own_experiment:rates", "--preset", "smoke", "--seeds", "1"]
-    kill_after(5, killed / "runs" / "fast-1", *typed, "--out", str(killed))
+    kill_after(2, killed / "runs" / "fast-1", *typed, "--out", str(killed))
     assert not (killed / "runs" / "fast-1" / "result.json").exists()
     rates, lines = object_of("own_experiment:rates"), []
     page = run_experiment(rates, Request(killed, "smoke", (1,)), tell=lines.append)

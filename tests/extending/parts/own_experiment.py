@@ -8,7 +8,7 @@ RATES = {"slow": 0.01, "fast": 0.1}
 
 def plan(request):
     for label, rate in RATES.items():
-        changes = {"alpha.rate": rate, "rounds": 40, "channels": 4, "inner_steps": 1}
+        changes = {"alpha.rate": rate, "channels": 4, "inner_steps": 1}
         yield from search_jobs(request, "nas-bench-201", label, changes)
 
 
