@@ -51,7 +51,7 @@ def row(run: Path, selection: dict[str, Any]) -> dict[str, Any]:
     before, cell, seed = search.spent.gradient_evaluations, search.select(), search.settings.seed
     cost = round(search.spent.gradient_evaluations - before)
     named = {"run": run.name, "estimator": run.name.removesuffix(f"-{seed}"), "seed": seed, "rule": selection["rule"]}
-    found = accuracies(search.settings.space, cell)
+    found = accuracies(cell.space, cell)
     return named | {"cell": as_text(cell)} | found | {"gradient_evaluations": cost}
 
 

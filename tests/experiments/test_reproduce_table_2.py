@@ -8,6 +8,7 @@ from idarts import InputError
 from idarts.experiments import EXPERIMENTS, Request, run_experiment
 from idarts.experiments.paper import table_2
 from idarts.experiments.paper.published import TABLE_1
+from idarts.experiments.searches import settings
 from idarts.searching import METHODS
 from idarts.spaces import count
 from idarts.tables import table
@@ -32,6 +33,13 @@ def test_every_method_searches_both_spaces_at_the_cost_of_idarts(tmp_path):
         assert job.whole == (not first and job.config.selection.rule == "argmax")
     controls = [job for job in planned if job.facts["method"] in (*table_2.CONTROLS, "regularised-evolution")]
     assert all(job.whole for job in controls)
+
+
+def test_in_nas_bench_201_methods_select_by_their_own_rules(tmp_path):
+    request, base = Request(tmp_path, "cpu"), table_2.OWN_SELECTION["nas-bench-201"]
+    methods = ("idarts", "gdas", "p-darts")
+    rules = {name: settings(request, "nas-bench-201", name, 1, {}, base).selection.rule for name in methods}
+    assert rules == {"idarts": "argmax", "gdas": "argmax", "p-darts": "few-skips"}
 
 
 def test_the_page_has_equal_cost_and_published_rows(tables, tmp_path):

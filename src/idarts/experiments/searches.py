@@ -32,20 +32,23 @@ def search_jobs(
     changes: Layer | None = None,
     *,
     method: str = "idarts",
+    base: Layer | None = None,
     like: str | None = None,
     whole: bool = False,
     facts: Layer | None = None,
 ) -> Iterator[SearchJob]:
     """One search for each seed; `like` names the label whose search of the same seed sets the gradient evaluations.
 
-    They are those of its rounds; if `whole`, also those of its selection.
+    They are those of its rounds; if `whole`, also those of its selection. `changes` override the settings of the
+    method, `base` only those of the preset.
 
     >>> from pathlib import Path
     >>> [job.name for job in search_jobs(Request(Path("out")), "nas-bench-201", "idarts")]
     ['idarts-1', 'idarts-2', 'idarts-3']
     """
+    named = {"space": space, "method": method}
     made_of = {
-        "layers": [*_preset(request, space), METHODS[method], {"space": space, "method": method}, changes or {}],
+        "layers": [*_preset(request, space, base), METHODS[method], named, changes or {}],
         "like": like and f"{'cost' if whole else 'rounds'} of {like}",
     }
     for seed in request.seeds:
@@ -55,14 +58,16 @@ def search_jobs(
             stage=1 if like else 0,
             facts={**(facts or {}), "seed": seed},
             words=(label,),
-            config=settings(request, space, method, seed, changes or {}),
+            config=settings(request, space, method, seed, changes or {}, base),
             folder=f"runs/{label}-{seed}",
             like=like and f"runs/{like}-{seed}",
             whole=whole,
         )
 
 
-def settings(request: Request, space: str, method: str, seed: int, changes: Layer) -> RunConfig:
+def settings(
+    request: Request, space: str, method: str, seed: int, changes: Layer, base: Layer | None = None
+) -> RunConfig:
     """The settings of a search, at equal epochs: the more training batches a round takes, the fewer rounds.
 
     >>> from pathlib import Path
@@ -70,7 +75,7 @@ def settings(request: Request, space: str, method: str, seed: int, changes: Laye
     >>> [settings(request, "nas-bench-201", method, 1, {}).rounds for method in ("idarts", "darts", "gdas")]
     [3900, 9750, 19500]
     """
-    layers = {name: value for layer in _preset(request, space) for name, value in dotted(layer).items()}
+    layers = {name: value for layer in _preset(request, space, base) for name, value in dotted(layer).items()}
     preset = change(RunConfig(), layers)
     source = {"preset": "chosen", "method": method, "space": space, "seed": seed, **changes}
     config = resolve(RunConfig(), [source], {"chosen": layers}, METHODS)
@@ -78,12 +83,13 @@ def settings(request: Request, space: str, method: str, seed: int, changes: Laye
     return replace(config, rounds=max(1, rounds))
 
 
-def _preset(request: Request, space: str) -> list[Layer]:
-    """The layers of the requested preset; `paper` is the one that has the space's published settings."""
+def _preset(request: Request, space: str, base: Layer | None) -> list[Layer]:
+    """The layers of the requested preset, and the base; `paper` is the one that has the space's published settings."""
+    more = [base] if base else []
     if request.preset != "paper":
         own = f"{space}-{request.preset}"
-        return [PRESETS[own if own in PRESETS else request.preset], _TINY if request.preset == "smoke" else {}]
+        return [PRESETS[own if own in PRESETS else request.preset], _TINY if request.preset == "smoke" else {}, *more]
     published = [preset for name, preset in PRESETS.items() if name.endswith("-paper") and preset.get("space") == space]
     if not published:
         raise InputError(f"no preset has published settings of {space}; use --preset cpu")
-    return [published[0], {}]
+    return [published[0], {}, *more]

@@ -14,6 +14,7 @@ from idarts.experiments.experiment import COST, Experiment, Request, cost
 from idarts.experiments.jobs import Job, SearchJob
 from idarts.experiments.paper import add
 from idarts.experiments.paper.published import TABLE_1
+from idarts.experiments.paper.sensitivity import BY_ALPHA
 from idarts.experiments.runs import Run
 from idarts.experiments.searches import search_jobs, settings
 from idarts.experiments.store import Row
@@ -29,6 +30,8 @@ SPACES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 # The smallest supernet that has a normal cell.
 SIZES: dict[tuple[str, str], dict[str, int]] = {("darts", "smoke"): {"depth": 3, "channels": 4}}
+# Methods select by their own rules. The trials of the preset `cpu` would hide how they differ, and Table 1 has them.
+OWN_SELECTION = {"nas-bench-201": BY_ALPHA}
 # method → its published cell
 SEARCHES: dict[str, str | None] = {
     "nasnet": "NASNet-A",
@@ -65,16 +68,17 @@ def _plan(request: Request) -> Iterator[Job]:
     for space in SPACES:
         if request.preset != "smoke":
             row_table(space, request.tables).check()  # before hours of searches, not after them
-        changes = SIZES.get((space, request.preset), {})
+        changes, base = SIZES.get((space, request.preset), {}), OWN_SELECTION.get(space, {})
         for method in dict.fromkeys((FIRST, *methods)):
             like = None if method == FIRST else f"{space}-{FIRST}"
-            rule = settings(request, space, method, 1, changes).selection.rule
+            rule = settings(request, space, method, 1, changes, base).selection.rule
             yield from search_jobs(
                 request,
                 space,
                 f"{space}-{method}",
                 changes,
                 method=method,
+                base=base,
                 like=like,
                 whole=like is not None and rule == "argmax",
                 facts={"space": space, "method": method},
@@ -124,12 +128,13 @@ def _section(space: str, rows: list[Row], request: Request) -> Section:
         own = [row for row in rows if row["method"] == method]
         if own:
             lines += [_measured(method, own, values), *_published(space, method, values, request)]
+    selection = "Each selects by its own rule, or by α alone; Table 1 has trials. " if space in OWN_SELECTION else ""
     text = [
         "Accuracy in percent, mean ± standard deviation over seeds. Every search has the gradient evaluations of "
         "iDARTS with the same seed. For a method with a selection these are the evaluations of iDARTS's rounds, and "
         "the cost of the method's selection is added; for a method without one they are those of iDARTS's rounds and "
-        "selection. The controls random-search, regularised-evolution and random-trials (trials alone) only train real "
-        "networks for a short time.",
+        f"selection. {selection}The controls random-search, regularised-evolution and random-trials (trials alone) "
+        "only train real networks for a short time.",
         "This schedule is shorter than the methods were made for: gdas, enas and others need many more steps.",
     ]
     notes = [
