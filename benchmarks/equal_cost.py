@@ -6,13 +6,14 @@
 
 `rows` writes one row for each search of a sweep: the accuracy of the cell that α selects alone (`argmax`), with two
 skip connections in its first cell (`two_skips`), and after the selection (`selected`). `test` compares the groups:
-mean, spread, worst seed, and exact paired permutation tests with Holm's correction. `along` writes one row for each
-round in which a search has measured the curvature by α.
+mean, spread, worst seed, and exact paired permutation tests with Holm's correction. `along` writes rows for some
+rounds, and for each round in which a search has measured the curvature by α (`skips` are then those of all cells).
 """
 
 import argparse
 import csv
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -29,8 +30,8 @@ from idarts.searching.selections.few_skips import FewSkips
 from idarts.tables import find
 
 COUNTS = ("skips", "pools", "rounds", "gradient_evaluations")
-MEASURED = ("gradient_evaluations", "train_loss", "valid_loss", "entropy", "alpha_curvature", "skips", "table_accuracy")
-ALONG = ("estimator", "space", "seed", "round", *MEASURED, "noise", "none")
+MEASURED = ("gradient_evaluations", "train_loss", "valid_loss", "entropy", "alpha_curvature", "skips")
+ALONG = ("estimator", "space", "seed", "round", *MEASURED, "argmax", "two_skips", "pools", "noise", "none")
 COLUMNS = ("estimator", "space", "seed", "argmax", "two_skips", "selected", *COUNTS, "argmax_cell", "selected_cell")
 
 
@@ -73,17 +74,26 @@ def named(folder: Path, result: dict[str, Any]) -> dict[str, Any]:
     return {"estimator": name or method, "space": space, "seed": seed}
 
 
-def along(sweep: Path) -> list[dict[str, Any]]:
-    """One row for each measured round of each search of a sweep that has ended."""
+def along(sweep: Path, rounds: Sequence[int]) -> list[dict[str, Any]]:
+    """Rows for some rounds of each search of a sweep that has ended, and for those with a measured curvature."""
     found = []
     for folder in sorted(path.parent for path in sweep.glob("*/result.json")):
-        own = named(folder, read_result(folder))
+        result = read_result(folder)
         for entry in read_rounds(folder):
-            if entry.get("alpha_curvature") is not None:
+            if entry["number"] in rounds or entry.get("alpha_curvature") is not None:
                 values = {name: round(entry[name], 4) for name in MEASURED if entry.get(name) is not None}
-                ops = {name: str(entry.get("architecture")).count(name) for name in ("noise", "none")}
-                found.append({**own, "round": entry["number"], **values, **ops})
+                found.append({**named(folder, result), "round": entry["number"], **values, **_cells(result, entry)})
     return found
+
+
+def _cells(result: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+    """What α selects in a round that has logged it."""
+    if "architecture" not in entry:
+        return {}
+    space, cell = result["space"], parse(entry["architecture"])
+    counts = {name: entry["architecture"].count(name) for name in ("noise", "none")}
+    skips = accuracy(space, with_two_skips({**result, "alpha": entry["alpha"]}))
+    return {"argmax": accuracy(space, cell), "two_skips": skips, "pools": operations(cell, "pool"), **counts}
 
 
 def rows(sweep: Path) -> list[dict[str, Any]]:
@@ -132,13 +142,17 @@ def main() -> None:
         writing = actions.add_parser(name)
         writing.add_argument("sweep", type=Path)
         writing.add_argument("out", type=Path)
+        if name == "along":
+            writing.add_argument("--rounds", type=int, nargs="+", default=[])
     testing = actions.add_parser("test")
     testing.add_argument("file", type=Path)
     testing.add_argument("--column", default="argmax")
     testing.add_argument("--by", default="estimator")
     args = parser.parse_args()
     if args.action != "test":
-        found, columns = (rows(args.sweep), COLUMNS) if args.action == "rows" else (along(args.sweep), ALONG)
+        found, columns = (
+            (rows(args.sweep), COLUMNS) if args.action == "rows" else (along(args.sweep, args.rounds), ALONG)
+        )
         with args.out.open("w", newline="") as file:
             writer = csv.DictWriter(file, columns, lineterminator="\n")
             writer.writeheader()

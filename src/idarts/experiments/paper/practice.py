@@ -22,7 +22,7 @@ from idarts.pages.numbers import MISSING, mean_std
 from idarts.training import load, profile
 from idarts.training.card import card_of
 
-MINUTES = {"paper": 20.0, "cpu": 20.0, "smoke": 0.6}
+MINUTES = {"paper": 20.0, "cpu": 20.0, "smoke": 0.3}
 # data set → a source by name, or the file in the data root
 SETS: dict[str, tuple[str, str]] = {
     "cifar10": ("cifar10", ""),
