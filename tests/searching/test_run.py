@@ -280,6 +280,23 @@ def test_a_collapse_to_skip_connections_is_said_once(tmp_path):
     assert sum(w.category is CollapseWarning for w in caught) == 1
 
 
+def test_a_collapse_of_weights_that_know_their_images_by_heart_names_the_cause(tmp_path):
+    noise, labels = torch.rand(24, 1, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(24) % 2
+    with pytest.warns(CollapseWarning, match=r"know their images by heart \(training loss .*smaller `valid`"):
+        idarts.search(
+            "nas-bench-201",
+            (noise, labels),
+            out=tmp_path / "run",
+            rounds=4,
+            batch=12,
+            depth=1,
+            channels=8,
+            weights={"warmup": 80},
+            hypergradient={"method": "first-order"},
+            on_round=_push_to_skip,
+        )
+
+
 def _push_to_skip(_round, search):
     with torch.no_grad():
         search.a[0][:, 1] = 3.0

@@ -10,6 +10,7 @@ from idarts.searching.round import Round
 from idarts.searching.verdict import UNIFORM
 
 SKIP_SHARE = 2 / 3  # of a cell's edges: from there on a search has collapsed
+KNOWN_BY_HEART = 0.5  # the training loss as a share of the validation loss
 PICTURES = 500  # rounds whose α is kept: enough to draw it over time
 
 
@@ -45,10 +46,19 @@ class Log:
             self.warned = True
             warnings.warn(
                 f"α has collapsed to skip connections on {100 * share:.0f} % of the edges by round {round.number}; "
-                "lower alpha.rate, or warm the weights up longer (weights.warmup)",
+                f"{_remedy(round)}",
                 CollapseWarning,
                 stacklevel=2,
             )
+
+
+def _remedy(round: Round) -> str:
+    """Against a collapse; that weights know their images is its usual cause (measured in docs/study.md)."""
+    train, valid = round.train_loss, round.valid_loss
+    if train is not None and valid is not None and 0 <= train < KNOWN_BY_HEART * valid:
+        losses = f"training loss {train:.2g}, validation loss {valid:.2g}"
+        return f"the weights know their images by heart ({losses}): give them more by a smaller `valid`, or end earlier"
+    return "lower alpha.rate, or warm the weights up longer (weights.warmup)"
 
 
 def _rounded(rows: list[list[float]]) -> list[list[float]]:
