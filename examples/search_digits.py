@@ -22,7 +22,7 @@ from idarts.spaces import count, nas_bench_201
 from idarts.training import train
 
 RESIDUAL = "|nor_conv_3x3~0|+|none~0|nor_conv_3x3~1|+|skip_connect~0|none~1|skip_connect~2|"
-CHANNELS, EPOCHS = 16, 12
+CHANNELS, EPOCHS = 16, 8
 
 
 def size(architecture: Architecture, channels: int) -> int:
@@ -42,7 +42,7 @@ def trained(architecture: Architecture, channels: int, out: Path) -> float:
 def main(out: Path = Path("runs/demo")) -> dict[str, float]:
     console = Console()
     shutil.rmtree(out, ignore_errors=True)
-    settings = RunConfig(depth=1, channels=8, batch=32, rounds=60, alpha=Alpha(rate=0.02))
+    settings = RunConfig(depth=1, channels=8, batch=32, rounds=40, alpha=Alpha(rate=0.02))
     console.print("searching on the digits, in the NAS-Bench-201 space")
     with Progress() as progress:
         found = run(settings, out, on_round=progress).architecture

@@ -105,7 +105,7 @@ def test_the_loop_is_algorithm_1_by_hand_and_with_one_step_and_no_terms_darts(pa
 
 
 def test_weights_learn_and_alpha_moves(parts):
-    search = begin(parts, rounds=40, alpha={"rate": 0.05}, weights={"rate": 0.1})
+    search = begin(parts, rounds=24, alpha={"rate": 0.05}, weights={"rate": 0.1})
     start = search.a[0].detach().clone()
     rounds = list(search.rounds())
     assert sum(r.train_loss for r in rounds[-5:]) < 0.7 * sum(r.train_loss for r in rounds[:5])
