@@ -50,7 +50,9 @@ def row(run: Path, selection: dict[str, Any]) -> dict[str, Any]:
     search = standing(run, selection)
     before, cell, seed = search.spent.gradient_evaluations, search.select(), search.settings.seed
     cost = round(search.spent.gradient_evaluations - before)
-    named = {"run": run.name, "estimator": run.name.removesuffix(f"-{seed}"), "seed": seed, "rule": selection["rule"]}
+    config = read_config(run)
+    name = run.name.removeprefix(f"{config['space']}-{config['method']}-").removesuffix(f"-{seed}")
+    named = {"run": run.name, "estimator": name, "seed": seed, "rule": selection["rule"]}
     found = accuracies(cell.space, cell)
     return named | {"cell": as_text(cell)} | found | {"gradient_evaluations": cost}
 
