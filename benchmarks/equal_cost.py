@@ -150,9 +150,8 @@ def main() -> None:
     testing.add_argument("--by", default="estimator")
     args = parser.parse_args()
     if args.action != "test":
-        found, columns = (
-            (rows(args.sweep), COLUMNS) if args.action == "rows" else (along(args.sweep, args.rounds), ALONG)
-        )
+        ended = args.action == "rows"
+        found, columns = (rows(args.sweep), COLUMNS) if ended else (along(args.sweep, args.rounds), ALONG)
         with args.out.open("w", newline="") as file:
             writer = csv.DictWriter(file, columns, lineterminator="\n")
             writer.writeheader()

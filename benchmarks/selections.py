@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from equal_cost import named
 from idarts.arch import Architecture, as_text
 from idarts.engine import checkpoint
 from idarts.engine.folder import read_config
@@ -23,6 +24,7 @@ from idarts.searching import RunConfig, Search, task_of, upgrade
 from idarts.tables import find
 
 RULES = ("argmax", "perturbation", "best-of")
+OPTIONS = {"samples": int, "steps": int, "candidates": str}  # settings of the group `selection`
 
 
 def standing(run: Path, selection: dict[str, Any]) -> Search:
@@ -48,13 +50,11 @@ def accuracies(space: str, architecture: Architecture) -> dict[str, float]:
 def row(run: Path, selection: dict[str, Any]) -> dict[str, Any]:
     """What a selection makes of a search, and what it costs."""
     search = standing(run, selection)
-    before, cell, seed = search.spent.gradient_evaluations, search.select(), search.settings.seed
+    before, cell = search.spent.gradient_evaluations, search.select()
     cost = round(search.spent.gradient_evaluations - before)
-    config = read_config(run)
-    name = run.name.removeprefix(f"{config['space']}-{config['method']}-").removesuffix(f"-{seed}")
-    named = {"run": run.name, "estimator": name, "seed": seed, "rule": selection["rule"]}
-    found = accuracies(cell.space, cell)
-    return named | {"cell": as_text(cell)} | found | {"gradient_evaluations": cost}
+    own = {"run": run.name, "estimator": named(run, read_config(run))["estimator"], "seed": search.settings.seed}
+    found = {"rule": selection["rule"], "cell": as_text(cell), **accuracies(cell.space, cell)}
+    return own | found | {"gradient_evaluations": cost}
 
 
 def main() -> None:
@@ -62,12 +62,11 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--rules", nargs="+", default=RULES, help=f"(default: {' '.join(RULES)})")
-    for name, kind in {"samples": int, "steps": int, "candidates": str}.items():
+    for name, kind in OPTIONS.items():
         parser.add_argument(f"--{name}", type=kind, help=f"selection.{name} (default: that of the run)")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    chosen = {name: getattr(args, name) for name in ("samples", "steps", "candidates")}
-    options = {name: value for name, value in chosen.items() if value is not None}
+    options = {name: getattr(args, name) for name in OPTIONS if getattr(args, name) is not None}
     done = max(0, len(args.out.read_text().splitlines()) - 1) if args.out.exists() else 0
     with args.out.open("a", newline="") as file:
         for place, (run, rule) in enumerate(product(args.runs, args.rules)):

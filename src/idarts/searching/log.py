@@ -53,7 +53,7 @@ class Log:
 
 
 def _remedy(round: Round) -> str:
-    """Against a collapse; that weights know their images is its usual cause (measured in docs/study.md)."""
+    """Against a collapse; that weights know their images is one cause, which docs/study.md has measured."""
     train, valid = round.train_loss, round.valid_loss
     if train is not None and valid is not None and 0 <= train < KNOWN_BY_HEART * valid:
         losses = f"training loss {train:.2g}, validation loss {valid:.2g}"
