@@ -167,6 +167,14 @@ def test_settings_in_layers():
     assert [config.batch for config in configs.values()] == [8, 9, 8, 9]
 
 
+def test_options_of_a_part_are_a_mapping():
+    named = {"relaxation": "partial-channels", "relaxation_options": {"share": 4, "edges": True}}
+    data = {"settings": {"selection": {"rule": "few-skips", "options": {"most": 1}}}, "grid": {"change": {"p": named}}}
+    (job,) = plan(data).jobs.values()
+    assert job.config.relaxation_options == {"share": 4, "edges": True}
+    assert job.config.selection.options == {"most": 1}
+
+
 def test_values_of_two_axes_may_have_one_label():
     (job,) = plan({"grid": {"size": {"a": {"batch": 8}}, "rate": {"a": {"alpha.rate": 0.5}}}}).jobs.values()
     assert (job.config.batch, job.config.alpha.rate) == (8, 0.5)

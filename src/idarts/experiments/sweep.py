@@ -185,10 +185,17 @@ def _layer(settings: Mapping[str, Any]) -> Layer:
     for name, value in layer.items():
         if name in _OWN_KEYS:
             raise InputError(f"{name} is not set here; list it under {_OWN_KEYS[name]}")
-        require_known("setting", name, _known())
-        if isinstance(value, str):
+        if not _is_option(name):
+            require_known("setting", name, _known())
+        if isinstance(value, str) and name in _known():
             layer[name] = _known()[name].read(value)
     return layer
+
+
+def _is_option(name: str) -> bool:
+    """Whether a dotted name belongs to a setting whose value is a mapping: `relaxation_options.share`."""
+    parts = name.split(".")
+    return any(".".join(parts[:end]) in _known() for end in range(1, len(parts)))
 
 
 def _axis(name: str, values: Any) -> list[tuple[str, Layer]]:
