@@ -19,7 +19,8 @@ from idarts.engine.run import Interrupted
 from idarts.engine.settings import PartOf, change, dotted, validated
 from idarts.errors import InputError
 from idarts.registry import Registry
-from idarts.searching import METHODS, PRESETS, Config, RunConfig, config
+from idarts.searching import METHODS, PRESETS, Config, RunConfig, config, resolved
+from idarts.searching.registries import SCHEDULES, SELECTIONS, build_part
 from idarts.searching.settings import Cost, Selection
 
 
@@ -87,6 +88,18 @@ def test_a_later_source_stands_above_an_earlier_one(written, settings):
     assert settings("search", "--config", first, "--preset", "smoke", "--preset=cpu")["rounds"] == 150
     assert settings("search", "--config", first, "--preset", "cpu", "--rounds", "9")["rounds"] == 9
     assert settings("search", "--config", written(preset="cpu"), "--config", first)["rounds"] == 7
+
+
+def test_options_leave_with_their_part(written, settings):
+    """Those of the preset's selection do not belong to the selection that an option or a method names."""
+    assert settings("search", "--preset", "darts-cpu")["selection"]["options"] == {"fewest": 2, "most": 2}
+    more = settings("search", "--preset", "darts-cpu", "--selection.options", '{"fewest": 1}')
+    assert more["selection"]["options"] == {"fewest": 1, "most": 2}
+    for other in (["--selection.rule", "argmax"], ["--method", "enas"]):
+        assert settings("search", "--preset", "darts-cpu", *other)["selection"]["options"] == {}
+    file = written(relaxation="partial-channels", relaxation_options={"share": 2})
+    assert settings("search", "--config", file)["relaxation_options"] == {"share": 2}
+    assert settings("search", "--config", file, "--relaxation", "softmax")["relaxation_options"] == {}
 
 
 def test_a_preset_does_not_change_what_a_method_is(written, settings):
@@ -282,6 +295,16 @@ def test_what_cannot_work_together_is_refused_with_what_to_use(method, changes, 
     option, value = use[2:].split()
     fixed = {**dotted(changes), option: {"false": False}.get(value, value)}
     assert config(method, **fixed)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_fits_every_method(preset):
+    """A preset's options for a part do not reach the part that a method has in its place."""
+    for method in METHODS:
+        settings = resolved([{"preset": preset, "method": method}])
+        build_part(SELECTIONS, settings.selection.rule, settings.selection.options)
+        build_part(SCHEDULES, settings.stages, settings.stages_options)
+        settings.build_relaxation()
 
 
 def test_methods_and_presets_stand():

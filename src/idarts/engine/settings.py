@@ -7,7 +7,7 @@ Errors and `--help` are made from both, so neither is written twice.
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import wraps
+from functools import cache, wraps
 from typing import Annotated, Any, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 import pydantic.dataclasses
@@ -168,10 +168,11 @@ def resolve(
     3. The method is that of the last source which names one. A preset never changes what a method is: its values for
        the settings that define the method do not count.
     4. What a file repeats from its own method does not count when a later source names another method.
+    5. Options belong to a part: what overrides the name of a part also removes the options of the part before.
 
     Only the result has to be consistent: a file may need what the command line adds.
     """
-    methods = methods or {}
+    methods, parts = methods or {}, _parts(type(default))
     flat = [dotted(source) for source in sources]
     below = [_named("preset", source, presets) for source in flat]
     theirs = [_named("method", source, methods) for source in flat]
@@ -180,12 +181,47 @@ def resolve(
     own = dotted(methods.get(method, {})) if method is not None else {}
     changes = dict(own)
     for source, preset, their in zip(flat, below, theirs, strict=True):
-        changes |= {name: value for name, value in preset.items() if name not in own}
+        kept = _without_options(preset, own, parts)
+        changes = _over(changes, {name: value for name, value in kept.items() if name not in own}, parts)
         again = source.get("method") == method
-        changes |= own if again else {}
-        changes |= {name: value for name, value in source.items() if again or their.get(name, ...) != value}
+        changes = _over(changes, own if again else {}, parts)
+        single = {name: value for name, value in source.items() if again or their.get(name, ...) != value}
+        changes = _over(changes, single, parts)
     changes = {name: value for name, value in changes.items() if name not in ("preset", "method")}
     return change(default, {**changes, "method": method} if names else changes)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A setting that names a part: its name, that of the setting with the part's options, and the default part."""
+
+    name: str
+    options: str
+    default: Any
+
+
+@cache
+def _parts(kind: type) -> tuple[_Part, ...]:
+    settings = {setting.name: setting for setting in settings_of(kind)}
+    parts = []
+    for name, setting in settings.items():
+        candidates = f"{name}_options", f"{name.rpartition('.')[0]}.options"
+        options = next((candidate for candidate in candidates if candidate in settings), None)
+        if setting.registry is not None and options is not None:
+            parts.append(_Part(name, options, setting.default))
+    return tuple(parts)
+
+
+def _over(below: Layer, above: Layer, parts: Sequence[_Part]) -> dict[str, Any]:
+    """A layer above another."""
+    return {**_without_options(below, above, parts), **above}
+
+
+def _without_options(below: Layer, above: Layer, parts: Sequence[_Part]) -> dict[str, Any]:
+    """A layer without the options of those parts in whose place the layer above has others."""
+    others = [part for part in parts if above.get(part.name, ...) not in (..., below.get(part.name, part.default))]
+    gone = tuple(f"{part.options}." for part in others)
+    return {name: value for name, value in below.items() if not name.startswith(gone)}
 
 
 def _named(what: str, source: Layer, known: Mapping[str, Layer]) -> dict[str, Any]:
