@@ -11,6 +11,7 @@ from torch import nn
 
 from idarts.data import Batches, Part
 from idarts.engine.run import run_to_end
+from idarts.fitting.threads import Threads
 from idarts.training import TrainResult
 
 LATE = 0.999  # share of the time at which a run that is behind continues
@@ -51,7 +52,9 @@ class Clock:
         return (self.before + self.passed) / (self.before + self.seconds)
 
 
-def train_together(runs: Mapping[str, Running], clock: Clock, on_lap: OnLap) -> dict[str, TrainResult]:
+def train_together(
+    runs: Mapping[str, Running], clock: Clock, on_lap: OnLap, threads: Threads | None = None
+) -> dict[str, TrainResult]:
     """Train all, a round of each in turn, until their steps or the time are over. The schedules follow the clock.
 
     A run that resumes behind the others catches up first. If one stops, all write a checkpoint.
@@ -72,7 +75,10 @@ def train_together(runs: Mapping[str, Running], clock: Clock, on_lap: OnLap) -> 
                 break
             for name in behind:
                 next(runs[name])
-            clock.lap = max(0.5 * clock.lap, clock.now() - started)
+            lap = clock.now() - started
+            clock.lap = max(0.5 * clock.lap, lap)
+            if threads and behind == list(works):  # equal work
+                threads.note(lap)
             first = next(iter(works.values()))
             on_lap(first.used(), _left(clock, first.step / first.steps), f"step {first.step:,}")
         results = {name: run_to_end(runs[name]) for name in reversed(list(runs))}

@@ -3,7 +3,8 @@
 import json
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from os import PathLike
@@ -29,6 +30,7 @@ from idarts.fitting.planning import checked_cost, planned, require_fixed
 from idarts.fitting.record import FIXED, FOUND, RANDOM, SEARCH, FitResult
 from idarts.fitting.searching import search
 from idarts.fitting.sizes import MEASURES, equal_sizes, parameters, random_architectures, resized
+from idarts.fitting.threads import Threads
 from idarts.spaces import space
 from idarts.training import TrainConfig, TrainResult, Weights, export
 from idarts.training import load as load_model
@@ -104,7 +106,7 @@ def fit(
     settings |= adopt_parts(TrainConfig, {"log": log})
     require_fixed(space)
     make_logger(settings["log"])  # if its package is missing, nothing is written
-    with record.claim(path, resume, overwrite):
+    with record.claim(path, resume, overwrite), _threads_restored():
         work = Fit(path, source, settings, started, on_status or (lambda _: None))
         work.on_status(Status("prepare", 60 * minutes, "look at the data, measure this machine"))
         work.prepare(resume, on_plan)
@@ -118,6 +120,7 @@ class Fit:
         self.path, self.source, self.settings, self.on_status = path, source, settings, on_status
         self.started = started  # of this process; `used` seconds were spent by earlier ones
         self.used = 0.0
+        self.most_threads = torch.get_num_threads()
 
     def prepare(self, resume: bool, on_plan: Callable[[Look, Plan], None] | None) -> None:
         """Look and plan, or read both from the folder; then load the data."""
@@ -199,7 +202,7 @@ class Fit:
         def on_lap(_share: float, seconds: float, text: str) -> None:
             self._status("train", seconds + end, f"{len(runs)} networks, {text}")
 
-        trained = train_together(runs, clock, on_lap)
+        trained = train_together(runs, clock, on_lap, Threads(self.most_threads, torch.get_num_threads()))
         self.record["trained"] = True
         record.write(self.path, self.record)
         return trained
@@ -289,6 +292,15 @@ class Fit:
             raise InputError(
                 f"{self.path} was started with {changed[0]} {before.get(changed[0])!r}; resume with the same settings"
             )
+
+
+@contextmanager
+def _threads_restored() -> Iterator[None]:
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _name(source: Any) -> str:

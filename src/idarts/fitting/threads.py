@@ -1,0 +1,55 @@
+"""One thread or all: whichever is faster now.
+
+On a busy machine the threads of a process wait for each other, which can take thirty times as long as one thread. The
+measurement before the plan sees the machine as it is then; a fit takes minutes, in which other programs start and end.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+FASTER = 0.9  # of the time: a smaller gain is noise
+SLOWER = 2.0  # times the lap before: the machine has become busy, so the other number is tried at once
+PAUSE = 8  # laps until the other number is tried again; doubled each time that it is slower
+
+
+@dataclass
+class Threads:
+    """Chooses between one thread and `most` by the time of laps of equal work, and tries the other now and then.
+
+    >>> used = []
+    >>> threads = Threads(most=4, count=4, use=used.append)
+    >>> for seconds in (20.0, 1.0, 1.1):  # with four threads, then with one
+    ...     threads.note(seconds)
+    >>> used, threads.count
+    ([1], 1)
+    """
+
+    most: int
+    count: int  # that is used
+    use: Callable[[int], None] = torch.set_num_threads
+
+    def __post_init__(self) -> None:
+        self.last = 0.0  # seconds of the last lap with `count` threads
+        self.left, self.pause = 1, PAUSE  # laps until a try; after the next one that fails
+        self.trying = False
+
+    def note(self, seconds: float) -> None:
+        """Take note of a lap, and choose the threads of the next one."""
+        if self.most == 1:
+            return
+        other = 1 if self.count == self.most else self.most
+        if not self.trying:
+            sudden = 0 < SLOWER * self.last < seconds
+            self.last, self.left = seconds, 0 if sudden else self.left - 1
+            if not self.left:
+                self.trying = True
+                self.use(other)
+            return
+        self.trying = False
+        if seconds < FASTER * self.last:
+            self.count, self.pause = other, PAUSE
+        else:
+            self.use(self.count)
+        self.left, self.pause = self.pause, 2 * self.pause
