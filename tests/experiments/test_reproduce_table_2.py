@@ -36,10 +36,18 @@ def test_every_method_searches_both_spaces_at_the_cost_of_idarts(tmp_path):
 
 
 def test_in_nas_bench_201_methods_select_by_their_own_rules(tmp_path):
-    request, base = Request(tmp_path, "cpu"), table_2.OWN_SELECTION["nas-bench-201"]
+    request, base = Request(tmp_path, "cpu"), table_2.BASES["nas-bench-201", "cpu"]
     methods = ("idarts", "gdas", "p-darts")
     rules = {name: settings(request, "nas-bench-201", name, 1, {}, base).selection.rule for name in methods}
     assert rules == {"idarts": "argmax", "gdas": "argmax", "p-darts": "few-skips"}
+
+
+def test_in_the_darts_space_it_is_a_third_of_the_preset(tmp_path):
+    request, base = Request(tmp_path, "cpu"), table_2.BASES["darts", "cpu"]
+    whole, part = (settings(request, "darts", "idarts", 1, {}, changed) for changed in (None, base))
+    assert part.rounds == whole.rounds // 3
+    assert part.selection == whole.selection
+    assert settings(request, "darts", "enas", 1, {}, base).selection.options == {}  # it has another selection
 
 
 def test_the_page_has_equal_cost_and_published_rows(tables, tmp_path):

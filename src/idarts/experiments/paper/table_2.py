@@ -30,8 +30,14 @@ SPACES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 # The smallest supernet that has a normal cell.
 SIZES: dict[tuple[str, str], dict[str, int]] = {("darts", "smoke"): {"depth": 3, "channels": 4}}
-# Methods select by their own rules. The trials of the preset `cpu` would hide how they differ, and Table 1 has them.
-OWN_SELECTION = {"nas-bench-201": BY_ALPHA}
+# What the table changes in a preset.
+BASES: dict[tuple[str, str], dict[str, Any]] = {
+    # A third of the preset's rounds, because each method searches with several seeds, and in proportion shorter
+    # trainings for the methods that evaluate by them.
+    ("darts", "cpu"): {"rounds": 26, "evaluator": {"steps": 20}},
+    # Methods select by their own rules. The trials of the preset would hide how they differ, and Table 1 has them.
+    ("nas-bench-201", "cpu"): BY_ALPHA,
+}
 # method → its published cell
 SEARCHES: dict[str, str | None] = {
     "nasnet": "NASNet-A",
@@ -68,7 +74,7 @@ def _plan(request: Request) -> Iterator[Job]:
     for space in SPACES:
         if request.preset != "smoke":
             row_table(space, request.tables).check()  # before hours of searches, not after them
-        changes, base = SIZES.get((space, request.preset), {}), OWN_SELECTION.get(space, {})
+        changes, base = (known.get((space, request.preset), {}) for known in (SIZES, BASES))
         for method in dict.fromkeys((FIRST, *methods)):
             like = None if method == FIRST else f"{space}-{FIRST}"
             rule = settings(request, space, method, 1, changes, base).selection.rule
@@ -128,7 +134,8 @@ def _section(space: str, rows: list[Row], request: Request) -> Section:
         own = [row for row in rows if row["method"] == method]
         if own:
             lines += [_measured(method, own, values), *_published(space, method, values, request)]
-    selection = "Each selects by its own rule, or by α alone; Table 1 has trials. " if space in OWN_SELECTION else ""
+    own_rule = BASES.get((space, request.preset)) is BY_ALPHA
+    selection = "Each selects by its own rule, or by α alone; Table 1 has trials. " if own_rule else ""
     text = [
         "Accuracy in percent, mean ± standard deviation over seeds. Every search has the gradient evaluations of "
         "iDARTS with the same seed. For a method with a selection these are the evaluations of iDARTS's rounds, and "
