@@ -1,5 +1,6 @@
 """PNAS: counts of levels, enumeration, a surrogate that is above chance one level further."""
 
+from itertools import islice
 from random import Random
 
 import pytest
@@ -71,6 +72,30 @@ def test_a_cell_that_was_evaluated_as_a_smaller_one_is_not_evaluated_again():
 def test_too_few_rounds_for_all_levels_are_refused_with_the_number():
     with pytest.raises(InputError, match=r"4 \+ 10 \+ 10 cells.*--rounds 24"):
         start("pnas", rounds=23)
+
+
+@pytest.mark.parametrize("evaluations", [1, 4, 14, 40, 400])
+def test_a_limited_budget_shortens_all_levels_and_the_cell_is_whole(evaluations):
+    """Levels of 49, 10, 10 and 10 cells; an evaluation costs one."""
+    search = start("pnas", name="darts", rounds=401, gradient_evaluations=float(evaluations))
+    list(search.rounds())
+    assert search.number == min(evaluations, 79)
+    cells = search.strategy.rewards
+    levels = [sum(len(cell) == nodes for cell in cells) for nodes in (1, 2, 3, 4)]
+    if evaluations >= 14:
+        assert levels == pytest.approx([search.number * share / 79 for share in (49, 10, 10, 10)], abs=1)
+    assert search.select().cells["normal"].nodes == 6
+    assert search.select().cells["normal"].output == (2, 3, 4, 5)
+
+
+def test_a_search_that_is_killed_in_a_shortened_level_resumes_with_the_same_cells():
+    whole, cut, rest = (start("pnas", name="darts", rounds=401, gradient_evaluations=30.0) for _ in range(3))
+    list(whole.rounds())
+    list(islice(cut.rounds(), 20))
+    rest.load_state_dict(cut.state_dict())
+    list(rest.rounds())
+    assert list(rest.strategy.rewards.items()) == list(whole.strategy.rewards.items())
+    assert rest.select() == whole.select()
 
 
 def test_the_surrogate_does_not_see_the_order_of_branches():

@@ -32,33 +32,43 @@ class Pnas(Proposing):
         super().__init__(search)
         self.growth = growth_of(search)
         self.level: list[Cell] = [(block,) for block in self.growth.blocks(0)]
+        if search.budget.limited:  # it may shorten the level, which should then be a fair sample
+            self.random.shuffle(self.level)
         self.waiting = self.level[::-1]  # cells of the level without a reward, the next one last
         self.rewards: dict[Cell, float] = {}  # of all levels, in the order of evaluation
-        self._require_rounds()
+        self.counts = self._count_levels()
+        if sum(self.counts) > search.total:
+            raise InputError(
+                f"pnas evaluates {' + '.join(map(str, self.counts))} cells, level by level, but there are "
+                f"{search.total} rounds; give --rounds {sum(self.counts)}, or a smaller --population.size"
+            )
 
-    def _require_rounds(self) -> None:
+    def _count_levels(self) -> list[int]:
+        """The cells of each level, if the budget is enough for all."""
         counts, most = [len(self.level)], self.search.settings.population.size
         for node in range(1, self.growth.nodes):
             counts.append(min(most, counts[-1] * len(self.growth.blocks(node))))
-        if sum(counts) > self.search.total:
-            raise InputError(
-                f"pnas evaluates {' + '.join(map(str, counts))} cells, level by level, but there are "
-                f"{self.search.total} rounds; give --rounds {sum(counts)}, or a smaller --population.size"
-            )
+        return counts
 
     def propose(self) -> Architecture:
         return self.growth.same(self.waiting[-1])
 
     def learn(self, member: Member) -> None:
         self.rewards[self.waiting.pop()] = member.reward
-        while not self.waiting and not self._is_last():
+        while not self._is_last() and (not self.waiting or self._is_late()):
             self.level = self._grown()
             self.waiting = self._unknown()[::-1]
 
+    def _is_late(self) -> bool:
+        """Whether the levels so far have spent their share of a limited budget: it shortens all levels alike."""
+        share = sum(self.counts[: len(self.level[0])]) / sum(self.counts)
+        return self.search.budget.limited and self.search.used() >= share
+
     def _grown(self) -> list[Cell]:
-        """The next level: the best of all cells with one node more, by the surrogate."""
+        """The next level: the best of all cells with one node more than those evaluated, by the surrogate."""
         nodes, most = len(self.level[0]), self.search.settings.population.size
-        grown = [(*cell, block) for cell in self.level for block in self.growth.blocks(nodes)]
+        parents = [cell for cell in self.level if cell in self.rewards] or self.level
+        grown = [(*cell, block) for cell in parents for block in self.growth.blocks(nodes)]
         if len(grown) <= most:
             return grown
         known = features(self.growth, list(self.rewards))
@@ -87,6 +97,9 @@ class Pnas(Proposing):
         return sorted(self.rewards, key=lambda cell: (-len(cell), -self.rewards[cell]))
 
     def current(self) -> Architecture:
+        """The best of the largest cells that were evaluated; where the budget ends before, the surrogate's best."""
+        if self._is_last() and not any(len(cell) == self.growth.nodes for cell in self.rewards):
+            return self.growth.same(self.level[0])
         cell = max(self.rewards.items(), key=lambda scored: (len(scored[0]), scored[1]))[0]
         return self.growth.same(cell)
 
