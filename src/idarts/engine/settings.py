@@ -172,7 +172,8 @@ def resolve(
 
     Only the result has to be consistent: a file may need what the command line adds.
     """
-    methods, parts = methods or {}, _parts(type(default))
+    kind: type[Any] = type(default)
+    methods, parts = methods or {}, _parts(kind)
     flat = [dotted(source) for source in sources]
     below = [_named("preset", source, presets) for source in flat]
     theirs = [_named("method", source, methods) for source in flat]
