@@ -272,10 +272,21 @@ def test_a_learning_rate_that_ends_at_zero_is_no_error(parts):
 
 
 def test_a_budget_that_ends_in_the_warm_up_finds_nothing(parts):
-    search = begin(parts, weights={"warmup": 60}, gradient_evaluations=5.0)
+    search = begin(parts, weights={"warmup": 60}, gradient_evaluations=1.0)
     with pytest.raises(InputError, match="before the first step on α"):
         list(search.rounds())
-    assert search.spent.weight_steps == 5
+    assert search.spent.weight_steps == 1
+
+
+def test_a_warm_up_that_is_too_long_for_the_evaluations_leaves_half_of_them_to_the_rounds(parts):
+    """A weight step on eight paths costs eight evaluations, so ten of them are half of 160."""
+    search = begin(parts, "parsec", rounds=100, weights={"warmup": 60}, gradient_evaluations=160.0)
+    steps = []
+    for one in search.rounds():
+        steps.append(search.spent.weight_steps)
+        assert one.gradient_evaluations >= 80
+    assert steps[0] == 10 + 1
+    assert len(steps) > 1
 
 
 def test_minutes_allow_one_round_on_the_slowest_machine(parts):
@@ -290,7 +301,7 @@ def test_a_search_in_one_stage_names_no_stage(parts):
 def test_a_warm_up_that_is_too_long_for_the_minutes_leaves_half_of_them_to_the_rounds(parts):
     search = begin(parts, weights={"warmup": 10**6}, rounds=10**6, minutes=0.05)
     rounds = list(search.rounds())
-    assert rounds
+    assert len(rounds) > 1  # the warm-up does not continue after the first one
     assert 0 < search.spent.weight_steps - len(rounds) * search.settings.inner_steps < 10**6
 
 

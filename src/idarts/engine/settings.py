@@ -172,8 +172,7 @@ def resolve(
 
     Only the result has to be consistent: a file may need what the command line adds.
     """
-    kind: type[Any] = type(default)
-    methods, parts = methods or {}, _parts(kind)
+    methods, parts = methods or {}, _parts(type(default))  # type: ignore[arg-type] # mypy: a class is not Hashable
     flat = [dotted(source) for source in sources]
     below = [_named("preset", source, presets) for source in flat]
     theirs = [_named("method", source, methods) for source in flat]

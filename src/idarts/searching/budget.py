@@ -9,7 +9,7 @@ from idarts.engine.schedules import learning_rate
 from idarts.searching.settings import Config
 from idarts.searching.stage import Stage, ends
 
-LATE = 0.5  # of the first stage's time: a warm-up ends there
+LATE = 0.5  # of the first stage's budget: a warm-up ends there
 MOST_RESERVED = 0.5  # of the minutes, for the selection: it is shortened rather than the rounds
 
 
@@ -137,10 +137,14 @@ class Budgeted:
         return self.used() >= share and (self.number > 0 or self.settings.minutes is None)
 
     def late(self) -> bool:
-        """Whether no round has begun after half of the first stage's time."""
-        if self.settings.minutes is None or self.number:
-            return False
-        return self.clock.seconds > LATE * ends(self.stages)[0] * self.budget.seconds(self.selection_seconds())
+        """Whether the first stage must begin its rounds: half of its minutes or gradient evaluations is spent."""
+        settings, share = self.settings, LATE * ends(self.stages)[0]
+        if self.stage or self.number:
+            return self.stage == 0  # it has begun them
+        if settings.minutes and self.clock.seconds > share * self.budget.seconds(self.selection_seconds()):
+            return True
+        limit = settings.gradient_evaluations
+        return limit is not None and self.spent.gradient_evaluations >= share * limit
 
     def selection_seconds(self) -> float:
         """How long the selection will take, as far as it can tell."""

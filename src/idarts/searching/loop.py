@@ -132,7 +132,8 @@ class Search(Budgeted):
     def _warm_up(self) -> None:
         """Weight steps at the start of a stage, before its first α step: so many, or as long as α rests.
 
-        On a slow machine they may need all minutes: if half of the time has passed, the first round begins.
+        They may need all minutes on a slow machine, or all gradient evaluations where a step costs many: if half of
+        either is spent, the first round begins.
         """
         warmup, rest = self.settings.weights.warmup, self.settings.alpha.rest
         self._train_mode()
