@@ -9,6 +9,7 @@ from proposing import Convolutions, start
 
 from idarts import InputError
 from idarts.arch import SPACES
+from idarts.searching.log import Log
 from idarts.searching.surrogate import Surrogate, features
 from idarts.spaces import nas_bench_201, network
 
@@ -86,6 +87,19 @@ def test_a_limited_budget_shortens_all_levels_and_the_cell_is_whole(evaluations)
         assert levels == pytest.approx([search.number * share / 79 for share in (49, 10, 10, 10)], abs=1)
     assert search.select().cells["normal"].nodes == 6
     assert search.select().cells["normal"].output == (2, 3, 4, 5)
+
+
+def test_a_table_need_not_describe_the_small_cells():
+    class Whole:
+        def accuracy(self, architecture):
+            if architecture.cells["normal"].nodes < 6:
+                raise InputError("cells of four nodes only")
+            return 90.0
+
+    search = start("pnas", name="darts", rounds=58, population={"size": 3}, table=Whole())
+    log = Log(search)
+    known = [log.entry(one).get("table_accuracy") for one in search.rounds()]
+    assert known == [None] * 54 + [90.0] * 4  # the last level is known before its first cell is evaluated
 
 
 def test_a_search_that_is_killed_in_a_shortened_level_resumes_with_the_same_cells():
