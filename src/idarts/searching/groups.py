@@ -61,6 +61,8 @@ class Alpha:
     """further options of the rule, if it has others than these"""
     rest: Share = 0.0
     """share of each stage, at its start, in which only the weights are trained and α is not"""
+    average: Share = 0.0
+    """share of the budget, at its end, over whose rounds α is averaged for the selection; 0: the last α counts"""
     penalty: Annotated[str, PartOf(lambda: PENALTIES)] = "none"
     """penalty on α, which is added to the validation loss"""
     penalty_options: Options = field(default_factory=dict)

@@ -15,6 +15,7 @@ from idarts.errors import InputError, NotFiniteError, SingularCurvatureError
 from idarts.hypergrad.isolation import random_states, set_random_states
 from idarts.layers.constants import constant
 from idarts.searching import legacy
+from idarts.searching.averaging import AlphaMean
 from idarts.searching.budget import Budgeted, Pace, Spent, budget_of
 from idarts.searching.cost import CostTarget, cost_target
 from idarts.searching.evaluator import needs_supernet
@@ -85,6 +86,7 @@ class Search(Budgeted):
                 train = self._train_weights(self.settings.inner_steps)  # w ← w − γ ∂L1/∂w, T times
                 self.spent.number += 1
                 step = self._step_architecture()  # α ← α − η ∇L2, by the strategy
+            self._average_alpha()
             self._synchronise()
             yield round_of(self, train, step)
         if not self.number:
@@ -129,6 +131,13 @@ class Search(Budgeted):
             )
         return Step()
 
+    def _average_alpha(self) -> None:
+        """Average α over the last rounds; where a budget was extended, over those of the new one."""
+        if self.used() <= 1 - self.settings.alpha.average:
+            self.mean = AlphaMean()
+        elif self.shares_weights:
+            self.mean.add(self.a)
+
     def _warm_up(self) -> None:
         """Weight steps at the start of a stage, before its first α step: so many, or as long as α rests.
 
@@ -147,7 +156,7 @@ class Search(Budgeted):
 
     def _enter(self, index: int) -> None:
         """Build what a stage needs: its supernet, optimisers and strategy."""
-        self.stage, self.stage_steps = index, 0
+        self.stage, self.stage_steps, self.mean = index, 0, AlphaMean()
         self.relaxation = self.settings.build_relaxation(self.stages[index].relaxation)
         if self.shares_weights:
             self.net = self.task.build_supernet(self.stages[index])
@@ -216,7 +225,7 @@ class Search(Budgeted):
         if self.shares_weights:
             self.net.set_skip_dropout(0.0)
         self._before_selection = self._streams()
-        with self.joint_statistics():
+        with self.joint_statistics(), self.mean.in_place_of(self.a if self.mean.count else ()):
             selected: Selected = self.selector(self)
         self._before_selection = None
         self.spent.gradient_evaluations += selected.gradient_evaluations
@@ -265,6 +274,7 @@ class Search(Budgeted):
             **weights,
             **(self._before_selection or self._streams()),
             **({"trials": dict(self.trials)} if self.trials else {}),
+            **({"mean": self.mean.state_dict()} if self.mean.count else {}),
             "strategy": self.strategy.state_dict(),
             "stage": [self.stage, self.stage_steps, self.mask],
             "counts": [spent.number, spent.weight_steps, self.bad_rounds, spent.gradient_evaluations, spent.measuring],
@@ -297,6 +307,7 @@ class Search(Budgeted):
         self.spent = Spent(number, weight_steps, *evaluations)
         self.clock.seconds = state["seconds"]
         self.trials = state.get("trials", {})
+        self.mean.load_state_dict(state.get("mean", AlphaMean().state_dict()), self.device)
         set_random_states([self.device], state["random"])
 
     @property
