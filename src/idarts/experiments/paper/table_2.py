@@ -32,8 +32,8 @@ SPACES: dict[str, tuple[str, tuple[str, ...]]] = {
 SIZES: dict[tuple[str, str], dict[str, int]] = {("darts", "smoke"): {"depth": 3, "channels": 4}}
 # What the table changes in a preset: fewer rounds, because each method searches with several seeds.
 BASES: dict[tuple[str, str], dict[str, Any]] = {
-    # A third of the preset's rounds, and the last α instead of its mean, as the methods have it; where a method evaluates
-    # by real trainings, these are shorter in proportion.
+    # A third of the preset's rounds, and the last α instead of its mean, as the methods have it. Where a method
+    # evaluates by real trainings, these are shorter in proportion.
     ("darts", "cpu"): {"rounds": 26, "alpha": {"average": 0.0}, "evaluator": {"steps": 20}},
     # Half of them, at twice the rate of α. Methods select by their own rules: trials would hide how they differ, and
     # Table 1 has them.
