@@ -133,6 +133,7 @@ def test_interrupted_it_says_how_to_continue_and_a_second_one_is_refused(images,
         ({"seeds": 0}, "seeds is 0"),
         ({"settings": {"alpha": {"rat": 1}}}, "unknown setting 'alpha.rat'; did you mean alpha.rate?"),
         ({"settings": {"alpha": 3}}, "unknown setting 'alpha'"),
+        ({"settings": {"batch": {"size": 3}}}, "unknown setting 'batch.size'"),
         ({"settings": {"rounds": "many"}}, "rounds is 'many', expected a whole number of at least 1"),
         (
             {"settings": {"rounds": 0}},

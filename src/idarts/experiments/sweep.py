@@ -195,7 +195,8 @@ def _layer(settings: Mapping[str, Any]) -> Layer:
 def _is_option(name: str) -> bool:
     """Whether a dotted name belongs to a setting whose value is a mapping: `relaxation_options.share`."""
     parts = name.split(".")
-    return any(".".join(parts[:end]) in _known() for end in range(1, len(parts)))
+    above = [_known().get(".".join(parts[:end])) for end in range(1, len(parts))]
+    return any(setting is not None and isinstance(setting.default, dict) for setting in above)
 
 
 def _axis(name: str, values: Any) -> list[tuple[str, Layer]]:
