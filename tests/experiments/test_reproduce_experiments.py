@@ -11,6 +11,7 @@ import pytest
 
 from idarts.errors import IdartsError, InputError
 from idarts.experiments import EXPERIMENTS, Experiment, Request, jobs, run_experiment, search_jobs
+from idarts.experiments.paper import practice
 from idarts.experiments.paper.published import COLUMNS, TABLE_1, TABLE_K
 from idarts.experiments.searches import settings
 
@@ -77,6 +78,25 @@ def test_a_lost_table_is_made_again_from_the_run_folders(results, tables, monkey
     reproduce("table-k", Request(out, "smoke", (1,), tables), lines.append)
     assert (out / "results.csv").read_bytes() == before
     assert lines[:-1] == ["6 of 6 jobs are done already"]
+
+
+def test_practice_finishes_a_seed_on_all_data_before_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(practice, "source_of", lambda name: name)
+    planned = [job.name for job in EXPERIMENTS["practice"].plan(Request(tmp_path, "cpu", (1, 2)))]
+    assert planned == [f"{name}-{seed}" for seed in (1, 2) for name in practice.SETS]
+
+
+def test_practice_reads_a_finished_fit_again(results, tables, monkeypatch):
+    out = results("practice")
+    (before,) = rows(out)
+    (out / "results.csv").unlink()
+    monkeypatch.setattr(practice, "fit", None)
+    reproduce("practice", Request(out, "smoke", (1,), tables))
+    (after,) = rows(out)
+    measured = {"found_milliseconds", "fixed_milliseconds", "digest"}
+    assert {name for name in before if before[name] != after[name]} <= measured
+    made = json.loads((out / "fits" / "fashion-mnist-1" / "fit.json").read_text())
+    assert [after[name] for name in practice.PLANNED] == [str(made["plan"][name]) for name in practice.PLANNED]
 
 
 def test_table_1_has_every_row_with_the_papers_beside(results):

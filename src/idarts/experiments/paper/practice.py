@@ -10,13 +10,15 @@ from statistics import median
 
 from idarts.arch import as_text
 from idarts.data.roots import locate
+from idarts.engine.folder import RESULT
 from idarts.experiments.experiment import Experiment, Request
 from idarts.experiments.jobs import FunctionJob, Job
 from idarts.experiments.paper import add
 from idarts.experiments.statistics import paired
 from idarts.experiments.store import Row, digest
 from idarts.fitting import fit
-from idarts.fitting.record import FIT
+from idarts.fitting.outcome import read_result
+from idarts.fitting.record import FIT, read
 from idarts.pages.experiment import Section, column
 from idarts.pages.numbers import MISSING, mean_std
 from idarts.training import load, profile
@@ -32,8 +34,10 @@ SETS: dict[str, tuple[str, str]] = {
     "spoken-digits": ("npz", "fsdd_logmel*.npz"),
 }
 NETWORKS = ("found", "fixed", "random")
+PLANNED = ("threads", "image", "channels")  # what depends on the speed of the machine
 COLUMNS = (
     *("data", "seed", "minutes", "seconds", "winner", *NETWORKS),
+    *(*PLANNED, "epochs", "p"),
     *(f"{name}_{limit}" for name in NETWORKS for limit in ("low", "high")),
     *(f"{name}_parameters" for name in NETWORKS),
     *("found_milliseconds", "fixed_milliseconds", "architecture"),
@@ -42,9 +46,9 @@ COLUMNS = (
 
 def _plan(request: Request) -> Iterator[Job]:
     minutes = MINUTES[request.preset]
-    for name in SETS if request.preset != "smoke" else ["fashion-mnist"]:
-        source = source_of(name)
-        for seed in request.seeds:
+    sources = {name: source_of(name) for name in (SETS if request.preset != "smoke" else ["fashion-mnist"])}
+    for seed in request.seeds:  # seed by seed, so that an experiment that is stopped early has complete seeds
+        for name, source in sources.items():
             folder = request.out / "fits" / f"{name}-{seed}"
             arguments = {"name": name, "source": source, "seed": seed, "minutes": minutes, "out": str(folder)}
             yield FunctionJob(
@@ -59,10 +63,16 @@ def source_of(name: str) -> str:
 
 
 def fit_once(name: str, source: str, seed: int, minutes: float, out: str) -> list[Row]:
-    """One fit, or the rest of one that was stopped, as a row."""
+    """One fit, or the rest of one that was stopped, as a row. A finished fit is only read."""
     folder = Path(out)
-    result = fit(source, minutes=minutes, out=folder, seed=seed, resume=(folder / FIT).is_file())
+    if (folder / RESULT).is_file():
+        result = read_result(folder)
+    else:
+        result = fit(source, minutes=minutes, out=folder, seed=seed, resume=(folder / FIT).is_file())
     row: Row = {"data": name, "seed": seed, "minutes": minutes, "seconds": result.seconds, "winner": result.winner}
+    made = read(folder)
+    row |= {fact: made["plan"][fact] for fact in PLANNED}
+    row |= {"epochs": round(made["trainings"][0]["epochs"], 1), "p": made["p"]}
     for network in NETWORKS:
         low, high = result.interval[network]
         row |= {network: 100 * result.accuracy[network], f"{network}_low": 100 * low, f"{network}_high": 100 * high}
