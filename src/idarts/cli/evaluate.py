@@ -32,7 +32,7 @@ _CLASSES = 20  # rows of the table of classes at most: the worst
 
 def add_arguments(parser: Parser) -> None:
     """A network, data, and where to write the results."""
-    parser.add_argument("run", metavar="RUN", help="a training run's folder, or a model folder")
+    parser.add_argument("run", metavar="RUN", help="the folder of a fit or of a training run, or a model folder")
     parser.add_argument("--data", help="data source, as for `idarts search` (default: the run's own)")
     add_option(parser, "--data-root", help="folder of the data's files (default: the run's own, or IDARTS_DATA)")
     part = "test: images it was never trained on; valid, train: those of its training; all: every image of the data"

@@ -10,7 +10,7 @@ from idarts.training import FORMATS, export, load
 
 def add_arguments(parser: Parser) -> None:
     """A network, where to write it, and in which formats."""
-    parser.add_argument("run", metavar="RUN", help="a training run's folder, or a model folder")
+    parser.add_argument("run", metavar="RUN", help="the folder of a fit or of a training run, or a model folder")
     parser.add_argument("-o", "--out", required=True, metavar="DIR", help="new folder to write")
     parser.add_argument(
         "--format",

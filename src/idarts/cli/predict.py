@@ -19,7 +19,7 @@ _WIDEST = 60  # of the column of file names
 
 def add_arguments(parser: Parser) -> None:
     """A network, images, and where to write their classes."""
-    parser.add_argument("model", metavar="MODEL", help="a model folder, or a training run's folder")
+    parser.add_argument("model", metavar="MODEL", help="the folder of a fit or of a training run, or a model folder")
     parser.add_argument(
         "images", nargs="+", metavar="IMAGE", help="image files of any kind and size, folders of them, or patterns"
     )

@@ -32,7 +32,7 @@ class Weights:
     last_rate: NonNegative = 0.0
     """learning rate at the end"""
     schedule: Annotated[str, PartOf(lambda: SCHEDULES)] = "cosine"
-    """how the learning rate falls: cosine, linear or linear-slow-end"""
+    """how the learning rate falls"""
     by: Literal["step", "epoch"] = "step"
     """when schedules change: with every step or with every epoch"""
     momentum: Share = 0.9
