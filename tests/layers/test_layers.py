@@ -25,6 +25,7 @@ from idarts.layers.lean import (
     batch_norm,
     conv2d,
     lean,
+    lean_depthwise,
     relu,
     statistics_by,
     unlean,
@@ -487,6 +488,26 @@ def test_unlean_is_the_way_back() -> None:
     fused = torch.nn.utils.fusion.fuse_conv_bn_eval(net.eval()[0], net[1])
     x = torch.randn(2, 3, 8, 8)
     torch.testing.assert_close(fused(x), net[:2](x), rtol=1e-4, atol=1e-5)
+
+
+def test_only_slow_depthwise_convolutions_become_lean() -> None:
+    slow = [nn.Conv2d(4, 4, 5, padding=2, groups=4), nn.Conv2d(4, 4, (3, 7), groups=4)]
+    fast = [nn.Conv2d(4, 4, 3, groups=4), nn.Conv2d(4, 8, 5, groups=4), nn.Conv2d(4, 4, 5, dilation=2, groups=4)]
+    others = [nn.Conv2d(4, 4, 5), nn.Conv2d(1, 1, 3), nn.BatchNorm2d(4), nn.ReLU()]
+    kinds = [type(layer) for layer in (*fast, *others)]
+    assert lean_depthwise(nn.Sequential(*slow, *fast, *others)) == slow
+    assert [type(layer) for layer in slow] == [LeanConv2d] * 2
+    assert [type(layer) for layer in (*fast, *others)] == kinds
+
+
+def test_a_lean_depthwise_network_has_torchs_gradients() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(3, 6, 1), nn.Conv2d(6, 6, 5, 2, 2, groups=6), nn.Conv2d(6, 6, 5, 1, 2, groups=6))
+    ours, x = copy.deepcopy(net), torch.randn(4, 3, 16, 16)
+    assert len(lean_depthwise(ours)) == 2
+    for one in (net, ours):
+        one(x).square().sum().backward()
+    assert_same([p.grad for p in ours.parameters()], [p.grad for p in net.parameters()])
 
 
 @pytest.mark.parametrize("order", [3, 4])

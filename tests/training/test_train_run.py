@@ -21,6 +21,7 @@ from idarts.arch import parse
 from idarts.cli import main
 from idarts.data import load
 from idarts.engine import checkpoint
+from idarts.layers.lean import LeanConv2d
 from idarts.training import load as load_model
 from idarts.training import train
 
@@ -233,6 +234,16 @@ def test_a_module_with_choices_is_trained_as_derived(tmp_path):
     assert json.loads((tmp_path / "run" / "result.json").read_text())["architecture"]["choices"] == {"head": "line"}
     again = load_model(tmp_path / "run", model=model)
     assert torch.equal(again[1].weight, found.net[1].weight)
+
+
+def test_slow_convolutions_are_lean_only_during_the_training(tmp_path):
+    net = nn.Sequential(nn.Conv2d(1, 8, 5, padding=2, groups=1), nn.Conv2d(8, 8, 5, padding=2, groups=8))
+    net = nn.Sequential(*net, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
+    seen = set()
+    settings = {"average": 0.9, "epochs": 1, "batch": 512}
+    result = train(net, "digits", out=tmp_path / "run", on_round=lambda *_: seen.add(type(net[1])), **settings)
+    assert seen == {LeanConv2d}
+    assert type(result.net[1]) is type(net[1]) is nn.Conv2d
 
 
 def test_a_module_that_does_not_fit(tmp_path):

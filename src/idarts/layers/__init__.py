@@ -3,7 +3,7 @@
 from idarts.layers.fallback import must_fall_back
 from idarts.layers.functions import Linear
 from idarts.layers.graph import Fan, FusedGraph, complete_edges
-from idarts.layers.lean import avg_pool2d, batch_norm, conv2d, lean, relu, statistics_by, unlean
+from idarts.layers.lean import avg_pool2d, batch_norm, conv2d, lean, lean_depthwise, relu, statistics_by, unlean
 from idarts.layers.mixing import mix
 from idarts.layers.mixture import Mixture, multi_hot, one_hot
 from idarts.layers.parallel import Block, Parallel, ParallelNorm, ParallelReduce
@@ -23,6 +23,7 @@ __all__ = [
     "complete_edges",
     "conv2d",
     "lean",
+    "lean_depthwise",
     "max_pool2d",
     "mix",
     "multi_hot",

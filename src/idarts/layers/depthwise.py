@@ -7,13 +7,23 @@ image: in channels-last layout, the even and the odd columns of an image are the
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 FAST_COLUMNS = 3  # oneDNN's gradient of a depthwise weight is eight times slower for wider kernels
 Geometry = tuple[Any, ...]  # stride, padding, dilation (lists) and groups
 
 _aten = torch.ops.aten
+
+
+def may_be_slow(layer: nn.Conv2d) -> bool:
+    """Whether oneDNN's gradient of a layer's weight is slow for images of the usual sizes.
+
+    >>> [may_be_slow(nn.Conv2d(4, 4, side, groups=4)) for side in (3, 5)]
+    [False, True]
+    """
+    depthwise = layer.groups == layer.in_channels == layer.out_channels and layer.dilation == (1, 1)
+    return depthwise and layer.kernel_size[1] > FAST_COLUMNS and layer.weight.device.type == "cpu"
 
 
 def is_slow(x: Tensor, weight: Tensor, geometry: Geometry) -> bool:

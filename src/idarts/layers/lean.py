@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from idarts.layers.convolution import Conv2d
+from idarts.layers.depthwise import may_be_slow
 from idarts.layers.fallback import is_small, must_fall_back
 from idarts.layers.functions import BatchNorm, Linear, ReLU, call
 from idarts.layers.pooling import LeanMaxPool2d
@@ -45,6 +46,20 @@ def lean(module: Module) -> Module:
         if type(layer) in _LEAN:
             layer.__class__ = _LEAN[type(layer)]
     return module
+
+
+def lean_depthwise(module: nn.Module) -> list[nn.Module]:
+    """Make only those convolutions lean whose gradient torch computes slowly on a CPU, and return them.
+
+    These are depthwise ones with more than three columns. In a training that takes no second derivatives, torch's own
+    layers are the faster ones otherwise.
+
+    >>> net = nn.Sequential(nn.Conv2d(8, 8, 5, groups=8), nn.Conv2d(8, 8, 3, groups=8), nn.Conv2d(8, 8, 5))
+    >>> lean_depthwise(net) == [net[0]]
+    True
+    """
+    slow = [layer for layer in module.modules() if type(layer) is nn.Conv2d and may_be_slow(layer)]
+    return [lean(layer) for layer in slow]
 
 
 def unlean(module: Module) -> Module:

@@ -17,8 +17,8 @@ from idarts.engine.run import OnMessage
 from idarts.engine.schedules import learning_rate
 from idarts.engine.sgd import SGD
 from idarts.errors import InputError, NotFiniteError
-from idarts.hypergrad import lean
 from idarts.hypergrad.isolation import random_states, set_random_states
+from idarts.layers import lean, lean_depthwise
 from idarts.training.evaluation import loss_and_accuracy
 from idarts.training.settings import TrainConfig
 
@@ -62,6 +62,8 @@ class Training:
         self.joint = settings.batch_norm == "synchronised"
         if self.joint and world() > 1:
             lean(self.net)  # torch's own BatchNorm sees only the share of its rank
+        else:
+            lean_depthwise(self.net)
         self.averaged = deepcopy(self.net).requires_grad_(False) if settings.average else None
         both = [] if self.averaged is None else [self.averaged.state_dict().values(), self.net.state_dict().values()]
         self._averages = list(zip(*both, strict=True))

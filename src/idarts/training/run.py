@@ -22,6 +22,7 @@ from idarts.engine.ranks import on_first, rank, restarted
 from idarts.engine.run import Job, OnMessage, Options, Work, run_to_end, start_job
 from idarts.engine.settings import adopt_parts, resolve
 from idarts.errors import InputError
+from idarts.layers import unlean
 from idarts.training.card import card_for
 from idarts.training.evaluation import loss_and_accuracy
 from idarts.training.loop import Round, Training
@@ -152,6 +153,8 @@ def start(
 
         def result(log: list[dict[str, Any]]) -> dict[str, Any]:
             facts = _result(work, trained, log, data.describe()) | _test(work, data, log)
+            for net in (work.net, work.result):
+                unlean(net)  # callers get torch's own layers, as from `idarts.load`
             on_first(lambda: _save_model(path / MODEL, work.result.eval(), trained, data, facts, split))
             done.append((work.result, facts["accuracy"]))
             return facts

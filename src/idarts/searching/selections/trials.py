@@ -19,6 +19,7 @@ from idarts.engine.ranks import all_mean
 from idarts.engine.schedules import learning_rate
 from idarts.engine.sgd import SGD
 from idarts.hypergrad.isolation import forked
+from idarts.layers import lean_depthwise
 from idarts.searching.candidates import CANDIDATES
 from idarts.searching.judge import FORWARD_COST, Batch
 from idarts.searching.registries import SELECTIONS
@@ -139,8 +140,7 @@ class Trial:
             return self._trained(architecture, steps)
 
     def _trained(self, architecture: Architecture, steps: int) -> tuple[float, float]:
-        net = self.network(architecture).train()
-        sgd = SGD(net.parameters(), momentum=0.9, nesterov=True, decay=5e-4)
+        net, sgd = self._start(architecture)
         looks, seen = self.looks(steps), []
         with self.clock:
             for step, (inputs, targets) in zip(range(steps), self.train(), strict=False):
@@ -163,13 +163,18 @@ class Trial:
     def step_seconds(self, architecture: Architecture, batch: Batch) -> float:
         """How long a step takes here: the second one on a batch, since the first one also sets things up."""
         with forked(batch):
-            net = self.network(architecture).train()
-            sgd = SGD(net.parameters(), momentum=0.9, nesterov=True, decay=5e-4)
+            net, sgd = self._start(architecture)
             for _ in range(2):
                 started = time.monotonic()
                 self._step(net, sgd, *batch, self.rate)
         passed = torch.tensor(time.monotonic() - started, dtype=torch.float64)
         return max(float(all_mean(passed)), SHORTEST)
+
+    def _start(self, architecture: Architecture) -> tuple[nn.Module, SGD]:
+        """A new network and its optimiser."""
+        net = self.network(architecture).train()
+        lean_depthwise(net)
+        return net, SGD(net.parameters(), momentum=0.9, nesterov=True, decay=5e-4)
 
     def _step(self, net: nn.Module, sgd: SGD, inputs: Any, targets: Any, rate: float) -> None:
         loss = self.loss(net(inputs), targets)
