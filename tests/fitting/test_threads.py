@@ -1,10 +1,14 @@
 """The number of threads follows the machine: simulated laps, and a machine whose other programs come and go."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
 from idarts.fitting import fit
-from idarts.fitting.threads import PAUSE, Threads
+from idarts.fitting.threads import PAUSE, Threads, share_work
 
 
 def simulate(seconds, laps, most=2, count=2):
@@ -40,6 +44,19 @@ def test_it_follows_a_machine_that_becomes_busy_and_idle_again():
 def test_equal_times_and_one_core_change_nothing():
     assert simulate(lambda *_: 1.0, 100).count(1) <= 4
     assert simulate(lambda *_: 1.0, 3 * PAUSE, most=1, count=1) == [1] * 3 * PAUSE
+
+
+def test_threads_do_not_share_work_on_a_busy_machine():
+    spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))]
+    try:
+        before = torch.get_num_threads()
+        answers = [share_work(os.cpu_count() or 1) for _ in range(5)]
+        assert answers.count(True) <= 2
+        assert torch.get_num_threads() == before
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
 
 
 def test_a_fit_leaves_the_threads_of_the_process_as_they_were(tmp_path):

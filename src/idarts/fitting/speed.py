@@ -1,6 +1,5 @@
 """How fast this machine is now: a few steps of a network and of a supernet, of the size that the data ask for."""
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from torch.nn.functional import cross_entropy
 
 from idarts.arch import Architecture, Skeleton
 from idarts.fitting.sizes import multiply_adds, own_depth, parameters, random_architectures, resized
+from idarts.fitting.threads import share_work
+from idarts.layers import lean_depthwise
 from idarts.searching import Task, config
 from idarts.spaces import network, space
 from idarts.spaces.supernet import channels_last
@@ -76,7 +77,7 @@ def measure(name: str, side: int, in_channels: int, classes: int, seconds: float
     >>> 0 < measure("nas-bench-201", 8, 1, 10).step(1e6) < 10
     True
     """
-    started, before, busy = time.monotonic(), torch.get_num_threads(), os.getloadavg()[0] > (os.cpu_count() or 1)
+    started, before = time.monotonic(), torch.get_num_threads()
     networks = _networks(name, in_channels, classes)
 
     def step(size: Size) -> Measured:
@@ -91,7 +92,7 @@ def measure(name: str, side: int, in_channels: int, classes: int, seconds: float
     torch.set_num_threads(1)
     steps, rounds = step(SMALL), round_(SMALL)
     each, per_round = _line(steps, in_time(step, LARGE)), _line(rounds, in_time(round_, SEARCHED))
-    if not busy and before > 1:
+    if before > 1 and share_work(before):
         torch.set_num_threads(before)
         more = _line(steps, in_time(step, LARGE))
         if more.unit < each.unit:
@@ -125,6 +126,7 @@ def _step(networks: list[tuple[Architecture, Skeleton, int]], side: int, batch: 
     for architecture, skeleton, in_channels in networks:
         net = network(architecture, skeleton.changed(image=side), in_channels=in_channels)
         channels_last(net)
+        lean_depthwise(net)  # as a training does
         images, labels = _batch(batch, side, in_channels, skeleton.classes)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
         seconds.append(_seconds(partial(_train, net, optimizer, images, labels)))

@@ -4,6 +4,7 @@ On a busy machine the threads of a process wait for each other, which can take t
 measurement before the plan sees the machine as it is then; a fit takes minutes, in which other programs start and end.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import torch
 
 FASTER = 0.9  # of the time: a smaller gain is noise
 SLOWER = 2.0  # times the lap before: the machine has become busy, so the other number is tried at once
+VALUES, REPEATS = 2**19, 50  # of the operation that shows whether cores are free: a tenth of a second in all
 PAUSE = 8  # laps until the other number is tried again; doubled each time that it is slower
 
 
@@ -53,3 +55,29 @@ class Threads:
         else:
             self.use(self.count)
         self.left, self.pause = self.pause, 2 * self.pause
+
+
+def share_work(threads: int) -> bool:
+    """Whether so many threads finish an operation sooner than one does: other programs leave the cores to them.
+
+    The load average would also count programs that have just ended, such as the fit before this one.
+
+    >>> share_work(1)
+    False
+    """
+    before = torch.get_num_threads()
+    try:
+        return _seconds(threads) < FASTER * _seconds(1)
+    finally:
+        torch.set_num_threads(before)
+
+
+def _seconds(threads: int) -> float:
+    """The time of a small operation, many times over: on a busy machine the threads wait for each other in each."""
+    torch.set_num_threads(threads)
+    values = torch.ones(VALUES)
+    torch.exp(values)  # starts the threads
+    started = time.perf_counter()
+    for _ in range(REPEATS):
+        torch.exp(values)
+    return time.perf_counter() - started
