@@ -7,6 +7,7 @@ import pytest
 from idarts.errors import InputError
 from idarts.fitting import Look, make_plan
 from idarts.fitting.plan import BASE, MOST_EPOCHS
+from idarts.fitting.searching import search_settings
 from idarts.fitting.speed import Cost, Speed
 
 IDLE = Speed(Cost(0.01, 3e-11), Cost(0.1, 2e-5), threads=2)
@@ -99,3 +100,10 @@ def test_a_slow_machine_gets_a_smaller_plan():
     fast, slow = (make_plan(data(), 20, speed) for speed in (IDLE, replace(IDLE, step=Cost(0.1, 1e-9))))
     assert (slow.image, slow.random) <= (fast.image, fast.random)
     assert slow != fast
+
+
+def test_the_rate_of_trials_follows_the_batch_down_to_a_limit():
+    settings = {"data": "digits", "data_root": None, "seed": 0, "log": "none"}
+    plan = make_plan(data(), 20, IDLE)
+    for batch, rate in ((64, 0.1), (48, 0.075), (16, 0.05)):
+        assert search_settings(replace(plan, search_batch=batch), settings).selection.rate == pytest.approx(rate)
