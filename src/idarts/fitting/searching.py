@@ -25,9 +25,9 @@ from idarts.searching.settings import resolved
 from idarts.spaces import network, space
 from idarts.spaces.supernet import channels_last
 
-# Learning rate of the trials: for an image of a batch, and at least. At half of it, trials of a hundred steps rank
-# blocks of plain convolutions too high: they learn faster at first (docs/fit.md).
-RATE, LEAST_RATE = 0.1 / 64, 0.05
+# Learning rate of the trials: for each image of a batch, and at least. At half of it, short trials rank plain
+# convolutions too high, because these learn faster at first (docs/benchmarks.md).
+TRIAL_RATE, LEAST_TRIAL_RATE = 0.1 / 64, 0.05
 
 OnText = Callable[[str], None]
 Resize = Callable[[Architecture], Skeleton]  # the skeleton in which an architecture is as large as all others
@@ -75,7 +75,7 @@ def search_settings(plan: Plan, settings: Mapping[str, Any]) -> RunConfig:
             "selection.rule": "trials" if trials else "argmax",
             "selection.samples": plan.candidates,
             "selection.steps": plan.trial_steps,
-            "selection.rate": max(LEAST_RATE, RATE * plan.search_batch),
+            "selection.rate": max(LEAST_TRIAL_RATE, TRIAL_RATE * plan.search_batch),
             "selection.batches": 16,
             "checkpoint_minutes": 1.0,
             "log": settings["log"],
