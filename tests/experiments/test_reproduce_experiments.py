@@ -95,7 +95,7 @@ def test_practice_reads_a_finished_fit_again(results, tables, monkeypatch):
     (after,) = rows(out)
     measured = {"found_milliseconds", "fixed_milliseconds", "digest"}
     assert {name for name in before if before[name] != after[name]} <= measured
-    made = json.loads((out / "fits" / "fashion-mnist-1" / "fit.json").read_text())
+    made = json.loads((out / "fits" / "digits-1" / "fit.json").read_text())
     assert [after[name] for name in practice.PLANNED] == [str(made["plan"][name]) for name in practice.PLANNED]
 
 
