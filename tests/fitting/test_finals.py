@@ -8,6 +8,7 @@ import pytest
 from idarts.arch import parse
 from idarts.data import load
 from idarts.fitting.finals import Clock, train_together
+from idarts.fitting.threads import Threads
 from idarts.training import TrainConfig, Weights
 from idarts.training.run import start
 
@@ -19,8 +20,8 @@ def digits():
     return load("digits")
 
 
-def trainings(folder, data, epochs, resume=False):
-    settings = {"epochs": epochs, "log_steps": 2, "evaluate_epochs": epochs, "data": "digits", "depth": 1}
+def trainings(folder, data, epochs, resume=False, log_steps=2):
+    settings = {"epochs": epochs, "log_steps": log_steps, "evaluate_epochs": epochs, "data": "digits", "depth": 1}
     config = TrainConfig(**settings, channels=4, weights=Weights(rate=0.1))
     return {name: start(parse(cell), data, config, folder / name, resume=resume) for name, cell in CELLS.items()}
 
@@ -66,3 +67,18 @@ def test_an_interrupted_group_resumes_at_the_same_step(tmp_path, digits):
 def test_even_without_time_every_network_takes_a_round(tmp_path, digits):
     done = train_together(trainings(tmp_path, digits, epochs=5), Clock(seconds=0.0), lambda *_: None)
     assert steps(done) == [2, 2, 2]
+
+
+def test_threads_are_chosen_by_the_time_of_a_step_because_the_last_lap_of_an_epoch_is_shorter(tmp_path, digits):
+    noted = []
+
+    class Recorder(Threads):
+        def note(self, seconds):
+            noted.append(seconds)
+
+    ticks = count()
+    clock = Clock(seconds=1e6, now=lambda: float(next(ticks)))  # every lap has the same number of ticks
+    runs = trainings(tmp_path, digits, epochs=1, log_steps=6)
+    train_together(runs, clock, lambda *_: None, Recorder(most=2, count=1))
+    assert len(noted) == 4
+    assert [round(seconds / noted[0], 3) for seconds in noted] == [1, 1, 1, 1.5]  # 6, 6, 6 and 4 steps

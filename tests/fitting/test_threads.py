@@ -11,10 +11,10 @@ from idarts.fitting import fit
 from idarts.fitting.threads import PAUSE, Threads, share_work
 
 
-def simulate(seconds, laps, most=2, count=2):
-    """The threads of each lap, where a lap with so many threads takes `seconds(lap, threads)`."""
+def simulate(seconds, laps, most=2, count=2, free=lambda _: True):
+    """The threads of each lap, where a step with so many threads takes `seconds(lap, threads)`."""
     used = [count]
-    threads = Threads(most, count, use=used.append)
+    threads = Threads(most, count, use=used.append, free=free)
     chosen = []
     for lap in range(laps):
         chosen.append(used[-1])
@@ -38,6 +38,19 @@ def test_it_follows_a_machine_that_becomes_busy_and_idle_again():
     chosen = simulate(seconds, 600)
     assert chosen[99] == 2
     assert chosen[100:300].count(2) <= 6  # it leaves the two threads after one slow lap
+    assert chosen[-1] == 2
+
+
+def test_all_threads_are_not_tried_while_other_programs_use_the_cores():
+    checks = []
+
+    def free(threads):
+        checks.append(threads)
+        return len(checks) > 3
+
+    chosen = simulate(lambda _, threads: 2.0 / threads, 200, count=1, free=free)
+    assert checks == [2, 2, 2, 2]
+    assert chosen.index(2) == 1 + 7 * PAUSE  # the checks become rare, and no lap before the fourth one has two threads
     assert chosen[-1] == 2
 
 

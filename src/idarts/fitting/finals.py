@@ -77,8 +77,8 @@ def train_together(
                 next(runs[name])
             lap = clock.now() - started
             clock.lap = max(0.5 * clock.lap, lap)
-            if threads and behind == list(works):  # equal work
-                threads.note(lap)
+            if threads and behind == list(works):  # the last lap of an epoch may have fewer steps
+                threads.note(lap / (works[behind[0]].step - least))
             first = next(iter(works.values()))
             on_lap(first.used(), _left(clock, first.step / first.steps), f"step {first.step:,}")
         results = {name: run_to_end(runs[name]) for name in reversed(list(runs))}

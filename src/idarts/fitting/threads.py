@@ -16,47 +16,6 @@ VALUES, REPEATS = 2**19, 50  # of the operation that shows whether cores are fre
 PAUSE = 8  # laps until the other number is tried again; doubled each time that it is slower
 
 
-@dataclass
-class Threads:
-    """Chooses between one thread and `most` by the time of laps of equal work, and tries the other now and then.
-
-    >>> used = []
-    >>> threads = Threads(most=4, count=4, use=used.append)
-    >>> for seconds in (20.0, 1.0, 1.1):  # with four threads, then with one
-    ...     threads.note(seconds)
-    >>> used, threads.count
-    ([1], 1)
-    """
-
-    most: int
-    count: int  # that is used
-    use: Callable[[int], None] = torch.set_num_threads
-
-    def __post_init__(self) -> None:
-        self.last = 0.0  # seconds of the last lap with `count` threads
-        self.left, self.pause = 1, PAUSE  # laps until a try; after the next one that fails
-        self.trying = False
-
-    def note(self, seconds: float) -> None:
-        """Take note of a lap, and choose the threads of the next one."""
-        if self.most == 1:
-            return
-        other = 1 if self.count == self.most else self.most
-        if not self.trying:
-            sudden = 0 < SLOWER * self.last < seconds
-            self.last, self.left = seconds, 0 if sudden else self.left - 1
-            if not self.left:
-                self.trying = True
-                self.use(other)
-            return
-        self.trying = False
-        if seconds < FASTER * self.last:
-            self.count, self.pause = other, PAUSE
-        else:
-            self.use(self.count)
-        self.left, self.pause = self.pause, 2 * self.pause
-
-
 def share_work(threads: int) -> bool:
     """Whether so many threads finish an operation sooner than one does: other programs leave the cores to them.
 
@@ -70,6 +29,62 @@ def share_work(threads: int) -> bool:
         return _seconds(threads) < FASTER * _seconds(1)
     finally:
         torch.set_num_threads(before)
+
+
+@dataclass
+class Threads:
+    """Chooses between one thread and `most` by the time of a step, lap by lap, and tries the other now and then.
+
+    All threads are tried only where a small operation shows that they share the work: on a busy machine a lap with
+    them can take thirty times as long.
+
+    >>> used = []
+    >>> threads = Threads(most=4, count=4, use=used.append)
+    >>> for seconds in (20.0, 1.0, 1.1):  # with four threads, then with one
+    ...     threads.note(seconds)
+    >>> used, threads.count
+    ([1], 1)
+    """
+
+    most: int
+    count: int  # that is used
+    use: Callable[[int], None] = torch.set_num_threads
+    free: Callable[[int], bool] = share_work
+
+    def __post_init__(self) -> None:
+        self.last = 0.0  # seconds of a step with `count` threads, in the last lap
+        self.left, self.pause = 1, PAUSE  # laps until a try; after the next one that fails
+        self.trying = False
+
+    def note(self, seconds: float) -> None:
+        """Take note of the time of a step in the lap that ended, and choose the threads of the next lap."""
+        if self.most == 1:
+            return
+        other = 1 if self.count == self.most else self.most
+        if self.trying:
+            self._judge(other, seconds)
+            return
+        sudden = 0 < SLOWER * self.last < seconds
+        self.last, self.left = seconds, 0 if sudden else self.left - 1
+        if self.left:
+            return
+        if other == 1 or self.free(other):
+            self.trying = True
+            self.use(other)
+        else:
+            self._rest()
+
+    def _judge(self, other: int, seconds: float) -> None:
+        """Keep the number that was tried if it is faster; else go back."""
+        self.trying = False
+        if seconds < FASTER * self.last:
+            self.count, self.pause = other, PAUSE
+        else:
+            self.use(self.count)
+        self._rest()
+
+    def _rest(self) -> None:
+        self.left, self.pause = self.pause, 2 * self.pause
 
 
 def _seconds(threads: int) -> float:
