@@ -1,6 +1,7 @@
 """What the core measures about itself: residual, contraction, shares, cost, curvature, and the divergence warning."""
 
 import warnings
+from itertools import pairwise
 
 import pytest
 import torch
@@ -179,7 +180,7 @@ class TestDivergence:
     def test_per_parameter_steps(self, problem):
         halves = tuple(half.detach().requires_grad_() for half in problem.w.split(5))
         losses = [lambda w, a, f=f: f((torch.cat(w),), a) for f in (problem.inner, problem.outer)]
-        with pytest.warns(DivergenceWarning, match=r"γ = 0\.5: the largest safe γ is 0\.0[4-6]"):
+        with pytest.warns(DivergenceWarning, match=r"multiply all of γ by at most 0\.1$"):
             hypergradient(*losses, halves, (problem.a,), Neumann(5, (0.5, 0.4)))
 
     def test_a_diagonal_step_is_part_of_the_operator(self):
@@ -188,8 +189,38 @@ class TestDivergence:
         problem.A = torch.diag(torch.tensor([1.0, 20.0], dtype=torch.float64))
         halves = tuple(half.detach().requires_grad_() for half in problem.w.split(1))
         losses = [lambda w, a, f=f: f((torch.cat(w),), a) for f in (problem.inner, problem.outer)]
-        with pytest.warns(DivergenceWarning, match=r"γ = 2: the largest safe γ is 0\.5"):  # means over both
+        with pytest.warns(DivergenceWarning, match=r"multiply all of γ by at most 0\.3$"):  # 1/3
             hypergradient(*losses, halves, (problem.a,), Neumann(5, (3.0, 0.01)))
+
+    def test_terms_of_a_diagonal_step_may_grow_while_the_series_converges(self):
+        """I − DH is not symmetric, so ‖V_k‖ can grow at first; √(rᵀDr) cannot."""
+        problem = quadratic(2, 1)
+        problem.A = torch.tensor([[26.0, 5.0], [5.0, 1.0]], dtype=torch.float64)  # a feature that is not centred
+        steps = 0.02, 0.5
+        halves = tuple(half.detach().requires_grad_() for half in problem.w.split(1))
+        losses = [lambda w, a, f=f: f((torch.cat(w),), a) for f in (problem.inner, problem.outer)]
+        D = torch.tensor(steps, dtype=torch.float64)
+        V = [D * problem.g]
+        for _ in range(400):
+            V.append(V[-1] - D * (problem.A @ V[-1]))
+        assert max(after.norm() / before.norm() for before, after in pairwise(V)) > 1.01
+        for tolerance in (None, 0.0):  # neither a warning nor an early stop
+            estimate = hypergradient(*losses, halves, (problem.a,), Neumann(400, steps, tolerance=tolerance))
+            torch.testing.assert_close(estimate.solution, sum(V))
+            assert estimate.diagnostics.terms == 400
+            assert estimate.diagnostics.contraction < 1
+
+    def test_the_advice_for_a_diagonal_step_is_right(self):
+        problem = quadratic(2, 1)
+        problem.A = torch.tensor([[26.0, 5.0], [5.0, 1.0]], dtype=torch.float64)
+        halves = tuple(half.detach().requires_grad_() for half in problem.w.split(1))
+        losses = [lambda w, a, f=f: f((torch.cat(w),), a) for f in (problem.inner, problem.outer)]
+        with pytest.warns(DivergenceWarning) as caught:
+            hypergradient(*losses, halves, (problem.a,), Neumann(40, (0.3, 0.5)))
+        factor = float(str(caught[0].message).split()[-1])
+        D = torch.tensor([0.3, 0.5], dtype=torch.float64)
+        largest = torch.linalg.eigvals(D[:, None] * problem.A).real.max().item()
+        assert factor == pytest.approx(1 / largest, rel=0.25)  # one digit
 
     def test_a_step_below_two_over_the_eigenvalue_is_not_to_blame(self):
         problem = quadratic(2, 1)

@@ -18,6 +18,7 @@ from idarts.hypergrad.vectors import Tensors, joined, on_host
 
 ROUNDING = 3e2  # times the machine epsilon: what a product of two vectors may be off by, relative to their lengths
 WRONG = 1e-3  # an asymmetry beyond rounding that is a mistake
+LONG = 50  # times ‖g‖: a kept solution is shorter where the curvature is positive and `damping` is at least 1/50
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,9 @@ class Estimate:
         a = tuple(a)
         if [t.shape for t in a] != [g.shape for g in self.grads]:
             raise InputError("write_grad: these tensors have other shapes than the outer parameters of this estimate")
-        for tensor, grad in zip(a, self.grads, strict=True):
-            tensor.grad = grad.clone()
+        with torch.inference_mode(False):
+            for tensor, grad in zip(a, self.grads, strict=True):
+                tensor.grad = grad.clone()
         return self
 
     @property
@@ -112,17 +114,24 @@ def hypergradient(
         state = spectrum.state()
     problem = Problem.of(inner_loss, outer_loss, w, a, diagnostics=diagnostics, averaging=averaging)
     _require_losses(method, len(problem.inner))
+    versions = [tensor._version for tensor in problem.own]
     with isolated(problem.devices):
         if state is None:
             state = method.init(problem)
         result = method.estimate(problem, state).averaged(averaging)
+    if versions != [tensor._version for tensor in problem.own]:
+        raise InputError("a loss changed w or a in place, as nn.Embedding with max_norm does; give a pure function")
     grads = tuple([d + i for d, i in zip(result.direct, result.implicit, strict=True)])
     numbers = _read(result)
     if check_finite:
         _require_finite(numbers, torch.finfo(grads[0].dtype).max)
     quality = _diagnostics(result, numbers)
     if quality.contraction is not None and quality.step is not None and quality.contraction > 1:
-        warnings.warn(_divergence(quality.step, quality.eigenvalue or 0.0), DivergenceWarning, stacklevel=2)
+        diagonal = isinstance(result.step, Tensor) and result.step.dim() > 0
+        text = _divergence(quality.step, quality.eigenvalue or 0.0, diagonal)
+        warnings.warn(text, DivergenceWarning, stacklevel=2)
+    if quality.measures.get("curvature", 0.0) < 0 and quality.measures["length"] > LONG:
+        warnings.warn(_NEGATIVE, CurvatureWarning, stacklevel=2)
     if result.warning is not None:
         warnings.warn(result.warning, CurvatureWarning, stacklevel=2)
     if quality.asymmetry is not None and quality.asymmetry > WRONG:
@@ -208,8 +217,17 @@ def _asymmetry(numbers: dict[str, float], symmetry: Symmetry | None) -> float | 
     return max(0.0, abs(forward - backward) - rounding * image) / size if size else 0.0
 
 
-def _divergence(step: float, eigenvalue: float) -> str:
+_NEGATIVE = (
+    "the solution that is kept grows along negative curvature of the inner loss; use curvature='gauss_newton' where "
+    "the method has it, or more damping"
+)
+
+
+def _divergence(step: float, eigenvalue: float, diagonal: bool) -> str:
     """Few digits, so that a run that diverges in every step warns once, not every time."""
+    if diagonal and eigenvalue * step >= 2:
+        factor = 1 / (eigenvalue * step)
+        return f"the Neumann series diverges with this diagonal γ; multiply all of γ by at most {factor:.1g}"
     text = f"the Neumann series diverges with γ = {step:.1g}"
     if eigenvalue < 0 or eigenvalue * step < 2:
         return f"{text}: the curvature is not positive; use curvature='gauss_newton', damping, or a tolerance"

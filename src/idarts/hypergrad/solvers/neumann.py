@@ -28,7 +28,8 @@ class Neumann(Implicit):
     `from_optimizer`); or `auto`, which is 1/λ_max. The state holds λ_max: pass it on, and a power iteration measures it
     again only every `refresh` calls.
     `tolerance`: stop before K terms when the residual is below this share of ‖g‖, or when a term is longer than the one
-    before it, which is then left out; 0 stops only when terms grow.
+    before it, which is then left out; 0 stops only when terms grow. If γ is a diagonal D, residuals have the length
+    √(rᵀDr): in it, all of them shrink exactly where the series converges.
 
     >>> from idarts.hypergrad import hypergradient
     >>> inner, outer = (lambda w, a: (w[0] - a[0]) ** 2), (lambda w, a: w[0] ** 2)  # w* = α, H = 2, g = 6
@@ -61,8 +62,13 @@ class Neumann(Implicit):
             step = self.step if isinstance(self.step, float) else rate(self.step, system.products.layout)
             solution, _ = self._series(system, step)
             if _diverges(solution):  # the eigenvalue gives the largest safe γ
-                scale = 1.0 if isinstance(step, float) else step / step.mean()  # a diagonal γ is part of the operator
-                spectrum = update(spectrum, lambda v: scale * system.apply(v, self.damping), system, self.refresh)
+                root = 1.0 if isinstance(step, float) else (step / step.mean()).sqrt()
+
+                def scaled(v: Tensor) -> Tensor:
+                    """√D·H·√D v: the eigenvalues of DH, and symmetric, as a power iteration needs it."""
+                    return root * system.apply(root * v, self.damping)
+
+                spectrum = update(spectrum, scaled, system, self.refresh)
         if spectrum is None:
             return solution
         measures = {**solution.measures, "eigenvalue": spectrum.eigenvalue}
@@ -92,14 +98,20 @@ class Neumann(Implicit):
     def _series(self, system: System, step: Measure) -> tuple[Solution, Tensor]:
         """Σ (I − γH)^k γg, and its last term; if γ is a diagonal D, Σ (I − DH)^k Dg."""
         term = total = step * system.g
-        used, squares, place = 0, [square(term)], torch.empty_like(term)
+        root = step.sqrt().clamp_min(TINY) if isinstance(step, Tensor) and step.dim() else None
+
+        def squared(term: Tensor) -> Tensor:
+            """rᵀDr, where the term is D·r; without a diagonal ‖term‖², because a number changes no ratio."""
+            return square(term if root is None else term / root)
+
+        used, squares, place = 0, [squared(term)], torch.empty_like(term)
         for _ in range(self.terms):
             image = system.apply(term, self.damping)
             if isinstance(step, float):  # all in one place: the pages of a new vector cost more than the subtraction
                 term = torch.sub(term, image, alpha=step, out=place)
             else:
                 term = torch.addcmul(term, step, image, value=-1, out=place)
-            squares.append(square(term))
+            squares.append(squared(term))
             if self.tolerance is not None and bool(squares[-1] > squares[-2]):
                 break
             total, used = total.add_(term), used + 1
