@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from problems import quadratic, smooth
+from torch import nn
 from torch.autograd.function import once_differentiable
 
 from idarts import IdartsError, InputError, NotDifferentiableError, NotFiniteError
@@ -297,6 +298,28 @@ def test_lift_names_a_tensor_that_is_not_a_parameter():
     net, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
     with pytest.raises(InputError, match="tensor 1 of w is not a parameter of this Linear"):
         lift(net, torch.nn.functional.mse_loss, (torch.ones(1, 2), torch.ones(1, 1)), (net.weight, other.bias))
+
+
+def test_a_lifted_loss_refuses_other_numbers_of_parameters():
+    net = nn.Sequential(*(nn.Linear(3, 3, bias=False) for _ in range(3)))
+    one, two, three = net.parameters()
+    batch = torch.randn(4, 3), torch.randn(4, 3)
+    loss = lift(net, nn.functional.mse_loss, batch, (one,), (three,))
+    for w in ((one, two), ()):
+        with pytest.raises(
+            InputError, match=f"lifted with 1 tensors of w and 1 of a, but it is called with {len(w)} and"
+        ):
+            loss(w, (three,))
+    with pytest.raises(InputError, match="the batch has 3 parts"):
+        lift(net, nn.functional.mse_loss, (*batch, batch[0]), (one,))
+
+
+def test_a_loss_that_changes_the_weights_in_place_is_refused():
+    net = nn.Embedding(4, 2, max_norm=0.5)
+    scale = torch.ones(2, requires_grad=True)
+    loss = lambda w, a: (nn.functional.embedding(torch.tensor([1, 2]), w[0], max_norm=0.5) * a[0]).sum()  # noqa: E731
+    with pytest.raises(InputError, match="changed w or a in place"):
+        hypergradient(loss, loss, (net.weight,), (scale,), FirstOrder())
 
 
 class TestSharedAndForeignTensors:

@@ -16,6 +16,7 @@ from idarts.hypergrad import (
     Exact,
     FirstOrder,
     Neumann,
+    OneStep,
     Running,
     from_optimizer,
     hypergradient,
@@ -152,6 +153,58 @@ def test_batches_come_from_iterators_and_the_method_from_a_function():
     ended = Bilevel(iter([]), losses(), FirstOrder(), adam, Adam([gain]))
     with pytest.raises(InputError, match="an iterator of losses has ended"):
         ended.round()
+
+
+def test_weight_steps_of_a_lifted_loss_update_batch_norm_and_nothing_else_does():
+    torch.manual_seed(0)
+    net, gain = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)), nn.Parameter(torch.zeros(1))
+    x = torch.randn(40, 3) + 5
+    w = tuple(net.parameters())
+    data = lift(net, mse_loss, (x, x[:, :1]), w)
+    inner = lambda w, a: data(w, ()) + a[0].exp().sum() * w[0].square().sum()  # noqa: E731
+    driver = Bilevel(inner, data, OneStep(0.01), SGD(w, lr=1e-4), SGD([gain], lr=0.01), inner_steps=5)
+    driver.run(20)
+    assert net[1].num_batches_tracked == 5 * 20
+    mean, variance = net[0](x).mean(0), net[0](x).var(0)
+    torch.testing.assert_close(net[1].running_mean, mean.detach(), rtol=0.1, atol=0.05)
+    torch.testing.assert_close(net[1].running_var, variance.detach(), rtol=0.1, atol=0.05)
+
+
+def test_warns_of_weight_decay_that_the_method_does_not_know():
+    problem = quadratic()
+    optimizers = SGD([problem.w], lr=0.1, weight_decay=0.5), SGD([problem.a], lr=0.1)
+    with pytest.warns(UserWarning, match="Running does not know it"):
+        Bilevel(problem.inner, problem.outer, Running(), *optimizers)
+    known = from_optimizer(optimizers[0], [problem.w])
+    for method in (Running(**known), Running(weight_decay=0.5), FirstOrder()):  # a warning would be an error
+        Bilevel(problem.inner, problem.outer, method, *optimizers)
+
+
+def test_frozen_parameters_are_left_out_and_any_grad_mode_will_do():
+    net, gain = nn.Linear(3, 1), nn.Parameter(torch.zeros(1))
+    net.bias.requires_grad_(False)
+    x = torch.randn(8, 3)
+    loss = lambda w, a: ((x @ w[0].T) ** 2 * a[0].exp()).mean() + (w[0] - 1).square().sum()  # noqa: E731
+    driver = Bilevel(loss, loss, Neumann(1, 0.1), SGD(net.parameters(), lr=0.1), SGD([gain], lr=0.1))
+    with torch.inference_mode():
+        driver.round()
+    assert [tensor.shape for tensor in driver.w] == [net.weight.shape]
+    assert not gain.grad.is_inference()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"inner": []}, "inner is a list; give a loss"),
+        ({"outer": None}, "outer is a NoneType"),
+        ({"method": "neumann"}, "method is 'neumann'; give a method such as Neumann"),
+    ],
+)
+def test_refuses_other_kinds_of_arguments(change, words):
+    problem = quadratic()
+    arguments = {"inner": problem.inner, "outer": problem.outer, "method": Running(), **change}
+    with pytest.raises(InputError, match=words):
+        Bilevel(**arguments, w_optimizer=SGD([problem.w], lr=0.1), a_optimizer=SGD([problem.a], lr=0.1))
 
 
 def test_refuses_what_is_not_possible():

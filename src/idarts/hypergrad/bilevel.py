@@ -1,5 +1,6 @@
 """A driver for bilevel problems: weight steps and outer steps in turn, with any of torch's optimisers."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
@@ -10,8 +11,10 @@ from torch.optim import Optimizer
 
 from idarts.errors import InputError
 from idarts.hypergrad.estimate import Estimate, hypergradient
-from idarts.hypergrad.method import Method, State
+from idarts.hypergrad.lift import training
+from idarts.hypergrad.method import Method, SecondOrder, State
 from idarts.hypergrad.products import Loss
+from idarts.hypergrad.rules import Rule
 from idarts.hypergrad.vectors import Layout, Tensors
 
 Losses = Loss | Iterator[Loss]  # one loss for all steps, or an iterator with one for each: minibatches
@@ -25,8 +28,9 @@ class Bilevel:
     one for each use, such as `(lift(net, loss, batch, w, a) for batch in loader)`. `method` may also be a function
     without arguments that returns a method, such as one with `from_optimizer` at the current state of Adam.
     With `one_loop`, w steps along the estimate's own inner gradient instead: w, v and a move at once, as in SOBA, and a
-    round costs no gradient beyond those of the estimate. `state_dict` holds all that a round changes; iterators are
-    yours.
+    round costs no gradient beyond those of the estimate. The weight steps of a lifted loss update BatchNorm's
+    statistics; `one_loop` does not. `state_dict` holds w, a, and the states of the method and of both optimisers;
+    iterators and BatchNorm's statistics are yours.
 
     >>> from idarts.hypergrad import Running
     >>> w, a = torch.tensor(0.0, requires_grad=True), torch.tensor(0.0, requires_grad=True)
@@ -52,6 +56,8 @@ class Bilevel:
         if inner_steps < 0 or (one_loop and inner_steps != 1):
             raise InputError(f"Bilevel: inner_steps={inner_steps} is not possible here; with one_loop it must be 1")
         self.inner, self.outer, self.method = inner, outer, method
+        _require_kinds(inner, outer, method)
+        _warn_of_decay(w_optimizer, method)
         self.w_optimizer, self.a_optimizer = w_optimizer, a_optimizer
         self.w, self.a = _tensors(w_optimizer), _tensors(a_optimizer)
         self._layout = Layout.of(self.w)
@@ -89,13 +95,14 @@ class Bilevel:
         fixed = tuple(tensor.detach() for tensor in self.a)
 
         def closure() -> Tensor:
-            value = loss(self.w, fixed)
+            with training():
+                value = loss(self.w, fixed)
             grads = torch.autograd.grad(value, self.w, allow_unused=True)
             for tensor, grad in zip(self.w, grads, strict=True):
                 tensor.grad = grad
             return value.detach()
 
-        with torch.enable_grad():
+        with torch.inference_mode(False), torch.enable_grad():
             self.w_optimizer.step(closure)  # type: ignore[arg-type]  # L-BFGS evaluates it more than once
 
     def _step_along(self, gradient: Tensor | None, method: Method) -> None:
@@ -130,8 +137,32 @@ class Bilevel:
         self.state, self.rounds = state["method"], state["rounds"]
 
 
+def _require_kinds(inner: object, outer: object, method: object) -> None:
+    for name, losses in (("inner", inner), ("outer", outer)):
+        if not callable(losses) and not isinstance(losses, Iterator):
+            kind = type(losses).__name__
+            raise InputError(f"Bilevel: {name} is a {kind}; give a loss, or an iterator with one for each step")
+    if not callable(method) and not isinstance(method, Method):
+        raise InputError(f"Bilevel: method is {method!r}; give a method such as Neumann(terms=2, step=0.01)")
+
+
 def _tensors(optimizer: Optimizer) -> Tensors:
-    return tuple(tensor for group in optimizer.param_groups for tensor in group["params"])
+    return tuple(tensor for group in optimizer.param_groups for tensor in group["params"] if tensor.requires_grad)
+
+
+def _warn_of_decay(optimizer: Optimizer, method: Method | Callable[[], Method]) -> None:
+    """An optimiser's weight decay is part of the inner problem, so the curvature needs it."""
+    if not isinstance(method, SecondOrder) or isinstance(getattr(method, "step", None), Rule):
+        return
+    decays = any(group.get("weight_decay") for group in optimizer.param_groups)
+    if decays and isinstance(method.weight_decay, float | int) and not method.weight_decay:
+        name = type(method).__name__
+        warnings.warn(
+            f"Bilevel: w_optimizer has weight decay, but {name} does not know it; give its weight_decay, or use "
+            "from_optimizer",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _next(losses: Losses) -> Loss:

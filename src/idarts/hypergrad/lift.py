@@ -1,6 +1,8 @@
 """A module, a criterion and a batch as a pure function of (w, α)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +20,8 @@ Criterion = Callable[[Any, Any], Tensor]
 class LiftedLoss:
     """`loss(w, a)`: the module run with these tensors in place of its parameters, on one batch.
 
-    Buffers are copied for each call, so BatchNorm's statistics do not change. Parameters in neither tuple keep their
-    values. `outputs` and `criterion` are separate methods because the Gauss–Newton matrix needs both.
+    Buffers are copied for each call, so BatchNorm's statistics do not change, except within `training`. Parameters in
+    neither tuple keep their values. `outputs` and `criterion` are separate methods: the Gauss–Newton matrix needs both.
     """
 
     module: nn.Module
@@ -27,16 +29,46 @@ class LiftedLoss:
     inputs: Any
     target: Any
     swap: Swap
+    counts: tuple[int, int]  # of w and a; where a has none, a call may have any
 
     def __call__(self, w: Tensors, a: Tensors) -> Tensor:
         return self.criterion(self.outputs(w, a))
 
     def outputs(self, w: Tensors, a: Tensors) -> Any:
-        with self.swap.active((*w, *a)), recomputing_with(self.swap, (*w, *a)):
+        given = len(w), len(a)
+        if given[0] != self.counts[0] or (self.counts[1] and given[1] != self.counts[1]):
+            raise InputError(
+                f"this loss was lifted with {self.counts[0]} tensors of w and {self.counts[1]} of a, but it is called "
+                f"with {given[0]} and {given[1]}; give lift the same parameters"
+            )
+        with self.swap.active((*w, *a), copy_buffers=not _training.get()), recomputing_with(self.swap, (*w, *a)):
             return call_module(self.module, self.inputs)
 
     def criterion(self, outputs: Any) -> Tensor:
         return self.loss(outputs, self.target)
+
+
+@contextmanager
+def training() -> Iterator[None]:
+    """Within the block, lifted losses change the buffers of their modules: BatchNorm's statistics follow a weight step.
+
+    >>> net = nn.BatchNorm1d(1)
+    >>> loss = lift(net, nn.functional.mse_loss, (torch.ones(4, 1), torch.ones(4, 1)), net.parameters())
+    >>> _ = loss(tuple(net.parameters()), ())
+    >>> before = net.num_batches_tracked.item()
+    >>> with training():
+    ...     _ = loss(tuple(net.parameters()), ())
+    >>> before, net.num_batches_tracked.item()
+    (0, 1)
+    """
+    token = _training.set(True)
+    try:
+        yield
+    finally:
+        _training.reset(token)
+
+
+_training: ContextVar[bool] = ContextVar("training", default=False)
 
 
 def lift(
@@ -70,8 +102,10 @@ def lift(
         for index, tensor in enumerate(tensors):
             if id(tensor) not in names:
                 raise InputError(f"lift: tensor {index} of {which} is not a parameter of this {type(module).__name__}")
+    if not isinstance(batch, Mapping) and len(batch) != 2:
+        raise InputError(f"lift: the batch has {len(batch)} parts; give (inputs, target), or a dict")
     inputs, target = (batch, batch) if isinstance(batch, Mapping) else batch
-    return LiftedLoss(module, loss, inputs, target, Swap.of(module, (*inner, *outer)))
+    return LiftedLoss(module, loss, inputs, target, Swap.of(module, (*inner, *outer)), (len(inner), len(outer)))
 
 
 def call_module(module: nn.Module, inputs: Any, **keywords: Any) -> Any:

@@ -55,16 +55,17 @@ class Swap:
         )
 
     @contextmanager
-    def active(self, tensors: Tensors) -> Iterator[Tensors]:
-        """Within the block, the module has these parameters, and copies of its buffers."""
+    def active(self, tensors: Tensors, *, copy_buffers: bool = True) -> Iterator[Tensors]:
+        """Within the block, the module has these parameters, and copies of its buffers unless it is to change them."""
         copies: dict[int, Tensor] = {}  # a buffer in two places stays one tensor
         new: list[Tensor] = [tensors[number] for _, number in self.parameters]
-        for place, name in self.buffers:
+        buffers = self.buffers if copy_buffers else ()
+        for place, name in buffers:
             buffer: Tensor = place[name]
             if id(buffer) not in copies:
                 copies[id(buffer)] = buffer.detach().clone()
             new.append(copies[id(buffer)])
-        places = [*(place for place, _ in self.parameters), *self.buffers]
+        places = [*(place for place, _ in self.parameters), *buffers]
         old = [place[name] for place, name in places]
         lists = [(part, part._flat_weights, part._flat_weight_refs) for part in self.recurrent]
         try:
