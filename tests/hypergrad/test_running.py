@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from idarts import InputError, NotFiniteError
+from idarts.errors import CurvatureWarning
 from idarts.hypergrad import (
     BOME,
     F2SA,
@@ -201,6 +202,66 @@ def test_the_first_order_family_takes_no_second_derivative():
         ).diagnostics.gradient_evaluations
         == 3
     )
+
+
+@pytest.mark.parametrize(
+    "method", [Running(), Running(step=0.05), AmIGO(), Recursive(eta=0.5), Saba(), Recursive(step=0.05)], ids=repr
+)
+def test_weight_decay_is_part_of_the_system_once(method):
+    problem, state, decay = quadratic(converged=False), None, 0.7
+    method = replace(method, damping=0.2, weight_decay=decay)
+    losses = parts(method, problem.inner, problem.outer)
+    if isinstance(method, Saba):
+        losses = Part(problem.inner, 0, 1), losses[1]
+    for _ in range(400):
+        estimate = hypergradient(*losses, (problem.w,), (problem.a,), method, state=state)
+        state = estimate.state
+    torch.testing.assert_close(estimate.solution, inverse(problem, 0.2 + decay) @ problem.g)
+
+
+def test_the_automatic_step_of_amigo_follows_a_small_curvature():
+    problem = quadratic(condition=2.0)
+    problem.A = 0.05 * problem.A
+    estimate = run(problem, AmIGO(damping=0.0))
+    assert estimate.diagnostics.eigenvalue == pytest.approx(0.1, rel=0.02)
+    assert estimate.diagnostics.step == pytest.approx(10, rel=0.02)
+
+
+def test_a_problem_that_is_solved_has_no_residual():
+    problem = quadratic()
+    problem.t = problem.w.detach().clone()  # g = 0
+    for method in (Running(), Recursive(), F2SA(step=0.05), Neumann(2)):
+        assert run(problem, method, diagnostics=True).diagnostics.residual == 0
+
+
+@pytest.mark.parametrize("method", [Running(), AmIGO(), Recursive(), F2SA(step=0.5, multiplier=1e6)], ids=repr)
+def test_a_solution_that_grows_along_negative_curvature_gives_a_warning(method):
+    problem = quadratic(2)
+    problem.A = torch.diag(torch.tensor([1.0, -0.1], dtype=torch.float64))
+    with pytest.warns(CurvatureWarning, match="grows along negative curvature"):
+        follow(problem, method, 100)
+    problem.A = problem.A.abs()
+    follow(problem, method, 100)  # a warning would be an error
+
+
+def test_f2sa_takes_its_difference_of_gradients_in_full_precision():
+    """λ(∇L1(w) − ∇L1(y)) is a second derivative: in bfloat16 nothing but rounding would be left."""
+    torch.manual_seed(0)
+    x, y = torch.randn(64, 10), torch.randn(64, 1)
+    w, a = (torch.zeros(10, 1, requires_grad=True),), (torch.full((10, 1), -1.0, requires_grad=True),)
+    inner = lambda w, a: ((x @ w[0] - y) ** 2).mean() + (a[0].exp() * w[0] ** 2).sum()  # noqa: E731
+    outer = lambda w, a: ((x @ w[0] + y) ** 2).mean()  # noqa: E731
+    with torch.no_grad():
+        w[0].copy_(torch.linalg.solve(x.T @ x / 64 + torch.diag(a[0].exp().flatten()), x.T @ y / 64))
+    grads = []
+    for enabled in (False, True):
+        state = None
+        for _ in range(60):
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+                estimate = hypergradient(inner, outer, w, a, F2SA(step=0.1, multiplier=100.0), state=state)
+            state = estimate.state
+        grads.append(estimate.grads[0])
+    assert (grads[1] - grads[0]).norm() < 0.05 * grads[0].norm()
 
 
 # --- with noise --------------------------------------------------------------------------------------------------
@@ -541,6 +602,20 @@ def test_a_state_of_another_problem_or_method_is_refused(name):
     if method != METHODS["amigo, conjugate gradients"]:
         with pytest.raises(InputError, match="this is not a state of"):
             hypergradient(*losses, (problem.w,), (problem.a,), method, state={"vector": torch.zeros(5)})
+
+
+@pytest.mark.parametrize("method", [Running(momentum=0.5), Running(smoothing=0.5), Recursive()], ids=repr)
+def test_a_state_of_other_options_or_other_outer_parameters_is_refused(method):
+    problem = quadratic()
+    with pytest.raises(InputError, match="with these options"):
+        run(problem, method, state=run(problem, Running()).state)
+    if method == Running(momentum=0.5):
+        return
+    state = run(problem, method).state
+    more = (problem.a, torch.ones(2, dtype=torch.float64, requires_grad=True))
+    inner = lambda w, a: problem.inner(w, a[:1]) + a[1].sum() * w[0].sum()  # noqa: E731
+    with pytest.raises(InputError, match="other outer parameters"):
+        hypergradient(inner, problem.outer, (problem.w,), more, method, state=state)
 
 
 @pytest.mark.parametrize(

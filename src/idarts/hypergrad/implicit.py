@@ -19,7 +19,7 @@ from idarts.hypergrad.method import Measure, Result, SecondOrder, State, Symmetr
 from idarts.hypergrad.problem import ALONE, Averaging, Problem
 from idarts.hypergrad.products import ExactProducts, FiniteDifferences, Products
 from idarts.hypergrad.rules import Rule
-from idarts.hypergrad.vectors import Layout, Tensors, length
+from idarts.hypergrad.vectors import Layout, Tensors, relative
 
 
 @dataclass
@@ -193,7 +193,7 @@ class Implicit(SecondOrder):
         system.compare(x, total)
         residual = system.g - total if system.weight_decay is None else system.g - total - system.weight_decay * x
         checks = {
-            "residual": length(residual) / length(system.g),
+            "residual": relative(residual, system.g),
             "alignment": torch.nn.functional.cosine_similarity(x, system.g, dim=0),
         }
         random.restore()
@@ -205,5 +205,5 @@ class Implicit(SecondOrder):
         else:
             pair = image, other[0]
         exact = pair[1] if self.products == "finite_difference" else pair[0]
-        checks["product_error"] = length(pair[0] - pair[1]) / length(exact)
+        checks["product_error"] = relative(pair[0] - pair[1], exact)
         return mixed, checks

@@ -76,8 +76,9 @@ class Problem:
         return self._gradients(self.outer, w, "outer")
 
     def inner_gradient(self, w: Tensors) -> tuple[Tensor, Tensor, Tensors]:
-        """The same of L1."""
-        return self._gradients(self.inner[0], w, "inner")
+        """The same of L1. The difference of two of them is a second derivative, so autocast is off."""
+        with full_precision(self.devices):
+            return self._gradients(self.inner[0], w, "inner")
 
     def _gradients(self, loss: Loss, w: Tensors, which: str) -> tuple[Tensor, Tensor, Tensors]:
         value = evaluate(loss, w, self.a, which)

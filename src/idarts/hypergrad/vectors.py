@@ -134,8 +134,9 @@ def random_normal(shape: Sequence[int], like: Tensor, seed: int) -> Tensor:
     >>> torch.equal(random_normal((2,), single, seed=0), random_normal((2,), double, seed=0).float())
     True
     """
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(tuple(shape), dtype=torch.float64, generator=generator).to(like, non_blocking=True)
+    generator = torch.Generator("cpu").manual_seed(seed)
+    numbers = torch.randn(tuple(shape), dtype=torch.float64, generator=generator, device="cpu")
+    return numbers.to(like, non_blocking=True)
 
 
 def length(v: Tensor) -> Tensor:
@@ -146,6 +147,23 @@ def length(v: Tensor) -> Tensor:
     """
     result: Tensor = torch.linalg.vector_norm(v)
     return result.clamp_min(torch.finfo(v.dtype).tiny)
+
+
+def relative(v: Tensor, to: Tensor) -> Tensor:
+    """‖v‖/‖to‖ as a 0-d tensor; 0 if both are zero.
+
+    >>> relative(torch.tensor([3.0, 4.0]), torch.tensor([10.0])).item(), relative(torch.zeros(2), torch.zeros(2)).item()
+    (0.5, 0.0)
+    """
+    size: Tensor = torch.linalg.vector_norm(v)
+    return size / length(to)
+
+
+def like(values: Tensors, others: Tensors) -> Tensors:
+    """Outer parameters or gradients from a state, on the device of these; an error if they are of another problem."""
+    if [value.shape for value in values] != [other.shape for other in others]:
+        raise InputError("this state belongs to a problem with other outer parameters; pass state=None")
+    return tuple([value.to(other) for value, other in zip(values, others, strict=True)])
 
 
 def square(v: Tensor) -> Tensor:

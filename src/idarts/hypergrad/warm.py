@@ -14,7 +14,7 @@ from idarts.hypergrad.method import State, require_at_least, require_count, requ
 from idarts.hypergrad.problem import Problem
 from idarts.hypergrad.rules import Rule, rate
 from idarts.hypergrad.spectrum import Spectrum, update
-from idarts.hypergrad.vectors import PerParameter, Tensors, length
+from idarts.hypergrad.vectors import PerParameter, Tensors, length, relative
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Warm(Implicit):
 
     `step` ρ: a number, one value per inner parameter, or `auto`: 1/λ_max, which a power iteration measures at first and
     then every `refresh` calls. Between two measurements ‖Hv‖/‖v‖ can only raise λ_max.
-    `damping` keeps v bounded: along a direction without curvature, v would grow in every call.
+    `damping` keeps v bounded: along a direction without curvature, v would grow in every call. Along one of negative
+    curvature it still grows unless `damping` is larger; `curvature="gauss_newton"` has none.
     """
 
     step: PerParameter | Rule | Literal["auto"] = "auto"
@@ -37,11 +38,22 @@ class Warm(Implicit):
         if not isinstance(self.step, str) or self.step != "auto":
             require_step(self.step)
 
+    @property
+    def kept(self) -> set[str]:
+        """What the state holds, at least."""
+        return {"v", "spectrum"}
+
+    def require_state(self, state: State) -> None:
+        """Refuse the state of another method, or of this one with other options."""
+        if state is not None and not (isinstance(state, dict) and self.kept <= state.keys()):
+            name = type(self).__name__
+            raise InputError(
+                f"this is not a state of {name} with these options; pass the state of its last estimate, or state=None"
+            )
+
     def pace(self, system: System, state: State) -> "Pace":
         """ρ for this call."""
-        if state is not None and not (isinstance(state, dict) and {"v", "spectrum"} <= state.keys()):
-            name = type(self).__name__
-            raise InputError(f"this is not a state of {name}; pass the state of its last estimate, or state=None")
+        self.require_state(state)
         if not isinstance(self.step, str):
             return Pace(rate(self.step, system.products.layout))
         known = None if state is None else Spectrum.load(state["spectrum"], system)
@@ -62,9 +74,15 @@ class Warm(Implicit):
             products = self.products_at(problem, problem.inner[0], problem.w, split=split)
             system = System(products, split, g, self.decay(problem.layout), problem.averaging)
             at = v(system)
-            image, mixed = system.joint(at)
+            image, mixed = system.joint(at, self.damping)
             products.release()
-        return Directions(outer_loss, direct, image, mixed, at, system, self.damping)
+        return Directions(outer_loss, direct, image, mixed, at, system)
+
+
+def along(v: Tensor, image: Tensor, g: Tensor) -> dict[str, Tensor]:
+    """Measures that show whether v grows: the curvature along it, vᵀ(H + λ + damping)v/‖v‖², and its length ‖v‖/‖g‖."""
+    size = length(v)
+    return {"curvature": torch.dot(v / size, image / size), "length": size / length(g)}
 
 
 @dataclass(frozen=True)
@@ -78,7 +96,7 @@ class Pace:
         """With the lower bound of λ_max that a product shows: v cannot grow along a curvature that was missed."""
         if self.spectrum is None:
             return self
-        seen = system.averaging.number(length(image) / length(v))
+        seen = system.averaging.number(relative(image, v))
         eigenvalue = torch.maximum(self.spectrum.eigenvalue.abs(), seen)
         return Pace(1 / length(eigenvalue), Spectrum(self.spectrum.vector, eigenvalue, self.spectrum.age))
 
@@ -93,7 +111,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class Directions:
-    """At one point and one v: L2, ∂L2/∂α, Hv without λ and damping, v · ∂²L1/∂w∂α, and the system they belong to."""
+    """At one point and one v: L2, ∂L2/∂α, (H + λ + damping) v, v · ∂²L1/∂w∂α, and the system they belong to."""
 
     outer_loss: Tensor
     direct: Tensors
@@ -101,17 +119,11 @@ class Directions:
     mixed: Tensors
     v: Tensor
     system: System
-    damping: float
 
     @property
     def residual(self) -> Tensor:
         """(H + λ + damping) v − g: v steps against it."""
-        return self.damped(self.image) - self.system.g
-
-    def damped(self, image: Tensor) -> Tensor:
-        """With (λ + damping) v added to it."""
-        shift = self.system.shift(self.damping)
-        return image if shift is None else image + shift * self.v
+        return self.image - self.system.g
 
     @property
     def gradient_evaluations(self) -> float:

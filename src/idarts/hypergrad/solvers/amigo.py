@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from idarts.hypergrad.implicit import Solution, System
 from idarts.hypergrad.method import State, require, require_count
 from idarts.hypergrad.solvers import SOLVERS
 from idarts.hypergrad.solvers.conjugate_gradient import descend
-from idarts.hypergrad.warm import Pace, Warm
+from idarts.hypergrad.warm import Pace, Warm, along
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class AmIGO(Warm):
         require(self.solver in kinds, f"solver={self.solver!r}", " or ".join(kinds))
 
     def solve(self, system: System, state: State) -> Solution:
-        by_steps = self.solver == "descent"
+        self.require_state(state)
+        by_steps, measures = self.solver == "descent", dict[str, Tensor]()
         pace = self.pace(system, state) if by_steps else Pace(torch.ones_like(system.g[0]))
         v = torch.zeros_like(system.g) if state is None else system.load(state["v"])
         if by_steps:
@@ -47,13 +49,15 @@ class AmIGO(Warm):
             for number in range(used):
                 image = torch.zeros_like(v) if state is None and not number else system.apply(v, self.damping)
                 pace = pace.after(system, v, image)
+                measures = along(v, image, system.g)
                 v = v - pace.step * (image - system.g)
         else:
             residual = system.g if state is None else system.g - system.apply(v, self.damping)
             v, used = descend(system, v, residual, self.iterations, 0.0, self.damping)
         v = system.averaging.number(v)
         kept = {"v": v, "spectrum": pace.state}
-        return Solution(v, kept, pace.measures, terms=used, step=pace.step if by_steps else None)
+        measures |= pace.measures
+        return Solution(v, kept, measures, terms=used, step=pace.step if by_steps else None)
 
 
 SOLVERS.add("amigo", AmIGO)

@@ -8,7 +8,8 @@ from idarts.hypergrad.method import Method, Result, State, require, require_at_l
 from idarts.hypergrad.problem import Problem
 from idarts.hypergrad.rules import Rule, rate
 from idarts.hypergrad.solvers import SOLVERS
-from idarts.hypergrad.vectors import PerParameter, length
+from idarts.hypergrad.vectors import PerParameter, relative
+from idarts.hypergrad.warm import along
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ class F2SA(Method):
             outer_loss, g, direct = problem.outer_gradient(y)
             random.restore()  # the same dropout mask at y and at w
             _, moved, at_y = problem.inner_gradient(y)
-            residual = averaging.number(multiplier * (gradient - moved) - g) + self.damping * v
+            g = averaging.number(g)
+            residual = averaging.number(multiplier * (gradient - moved)) - g + self.damping * v
             v = v - step * residual
         return Result(
             outer_loss,
@@ -80,7 +82,7 @@ class F2SA(Method):
             inner_gradient=gradient,
             solution=at,
             state={"v": v, "calls": calls + 1},
-            measures={"residual": length(residual) / length(averaging.number(g))},
+            measures={"residual": relative(residual, g), **along(at, residual + g, g)},
             terms=self.steps,
             step=step,
         )

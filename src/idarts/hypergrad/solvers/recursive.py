@@ -11,8 +11,8 @@ from idarts.hypergrad.isolation import Randomness
 from idarts.hypergrad.method import Result, State, require
 from idarts.hypergrad.problem import Problem
 from idarts.hypergrad.solvers import SOLVERS
-from idarts.hypergrad.vectors import Layout, Tensors, length
-from idarts.hypergrad.warm import Directions, Warm
+from idarts.hypergrad.vectors import Layout, Tensors, leaves, like, relative
+from idarts.hypergrad.warm import Directions, Warm, along
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,10 @@ class Recursive(Warm):
         super().__post_init__()
         require(isinstance(self.eta, float | int) and 0 < self.eta <= 1, f"eta={self.eta!r}", "above 0 and at most 1")
 
+    @property
+    def kept(self) -> set[str]:
+        return super().kept | {"at", "w", "a", "residual", "direct", "implicit"}
+
     def solve(self, system: System, state: State) -> Solution:
         raise NotImplementedError("the directions are taken at two points")
 
@@ -54,14 +58,14 @@ class Recursive(Warm):
 
         now = self.directions(problem, start)
         residual, direct, implicit = _averaged(problem, now)
-        pace = paces[0].after(now.system, now.v, now.damped(now.image))
+        pace = paces[0].after(now.system, now.v, now.image)
         evaluations, hvps = now.gradient_evaluations, now.system.products.hvps
         if state is not None:
             random.restore()
-            before = replace(problem, w=_leaves(problem.w, state["w"]), a=_leaves(problem.a, state["a"]))
+            before = replace(problem, w=leaves(like(state["w"], problem.w)), a=leaves(like(state["a"], problem.a)))
             last = self.directions(before, partial(System.load, vector=state["at"]))
             evaluations, hvps = evaluations + last.gradient_evaluations, hvps + last.system.products.hvps
-            kept = [state["residual"].to(residual), *(_like(state[name], direct) for name in ("direct", "implicit"))]
+            kept = [state["residual"].to(residual), *(like(state[name], direct) for name in ("direct", "implicit"))]
             residual, direct, implicit = (
                 self._recur(*parts)
                 for parts in zip((residual, direct, implicit), kept, _averaged(before, last), strict=True)
@@ -85,7 +89,11 @@ class Recursive(Warm):
                 "direct": direct,
                 "implicit": implicit,
             },
-            measures={"residual": length(residual) / length(now.system.g), **pace.measures},
+            measures={
+                "residual": relative(residual, now.system.g),
+                **along(now.v, now.image, now.system.g),
+                **pace.measures,
+            },
             terms=1,
             step=pace.step,
         )
@@ -102,14 +110,6 @@ def _averaged(problem: Problem, directions: Directions) -> tuple[Tensor, Tensors
     parts = [layout.flatten(directions.direct), -layout.flatten(directions.mixed)]
     direct, implicit = (layout.unflatten(problem.averaging.mean(part)) for part in parts)
     return problem.averaging.number(directions.residual), direct, implicit
-
-
-def _leaves(like: Tensors, values: Tensors) -> Tensors:
-    return tuple(value.detach().to(t).requires_grad_() for value, t in zip(values, like, strict=True))
-
-
-def _like(values: Tensors, like: Tensors) -> Tensors:
-    return tuple(value.to(t) for value, t in zip(values, like, strict=True))
 
 
 SOLVERS.add("recursive", Recursive)

@@ -8,8 +8,8 @@ from idarts.hypergrad.implicit import Solution, System
 from idarts.hypergrad.method import Result, State, require
 from idarts.hypergrad.problem import Problem
 from idarts.hypergrad.solvers import SOLVERS
-from idarts.hypergrad.vectors import Tensors, length
-from idarts.hypergrad.warm import Warm
+from idarts.hypergrad.vectors import Tensors, like, relative
+from idarts.hypergrad.warm import Warm, along
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,12 @@ class Running(Warm):
             value = getattr(self, name)
             require(isinstance(value, float | int) and 0 <= value < 1, f"{name}={value!r}", "at least 0 and below 1")
 
+    @property
+    def kept(self) -> set[str]:
+        before = {"before"} if self.momentum else set()
+        last = {"direct", "implicit"} if self.smoothing else set()
+        return super().kept | before | last
+
     def solve(self, system: System, state: State) -> Solution:
         pace = self.pace(system, state)
         v = self.first_step(system, pace) if state is None else system.load(state["v"])
@@ -58,7 +64,7 @@ class Running(Warm):
         if self.momentum:
             before = torch.zeros_like(v) if state is None else system.load(state["before"])
             kept |= {"v": following + self.momentum * (v - before), "before": v}
-        measures = {"residual": length(residual) / length(system.g), **pace.measures}
+        measures = {"residual": relative(residual, system.g), **along(v, image, system.g), **pace.measures}
         return Solution(v, kept, measures, terms=1, step=pace.step, mixed=mixed)
 
     def estimate(self, problem: Problem, state: State) -> Result:
@@ -73,7 +79,7 @@ class Running(Warm):
         return replace(result, direct=direct, implicit=implicit, state=kept)
 
     def _lerp(self, new: Tensors, old: Tensors) -> Tensors:
-        return tuple(torch.lerp(n, o.to(n), self.smoothing) for n, o in zip(new, old, strict=True))
+        return tuple(torch.lerp(n, o, self.smoothing) for n, o in zip(new, like(old, new), strict=True))
 
 
 SOLVERS.add("running", Running)

@@ -12,8 +12,8 @@ from idarts.hypergrad.implicit import Solution, System
 from idarts.hypergrad.method import Result, State
 from idarts.hypergrad.problem import Problem
 from idarts.hypergrad.products import Loss
-from idarts.hypergrad.vectors import Layout, Tensors, length
-from idarts.hypergrad.warm import Warm
+from idarts.hypergrad.vectors import Layout, Tensors, relative
+from idarts.hypergrad.warm import Warm, along
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,10 @@ class Saba(Warm):
     tensor(-0.1250)
     """
 
+    @property
+    def kept(self) -> set[str]:
+        return super().kept | {"tables"}
+
     def solve(self, system: System, state: State) -> Solution:
         raise NotImplementedError("the directions are corrected by the table")
 
@@ -77,13 +81,13 @@ class Saba(Warm):
             return self.first_step(system, paces[0]) if state is None else system.load(state["v"])
 
         now = self.directions(problem, start)
-        pace, products = paces[0].after(now.system, now.v, now.damped(now.image)), now.system.products
+        pace, products = paces[0].after(now.system, now.v, now.image), now.system.products
         tables = {"inner": _empty(inner.count), "outer": _empty(outer.count)} if state is None else state["tables"]
         (gradient, image, *mixed), inner_table = _corrected(
             tables["inner"], inner, (products.gradient, now.image, *now.mixed)
         )
         (g, *direct), outer_table = _corrected(tables["outer"], outer, (now.system.g, *now.direct))
-        residual = problem.averaging.number(now.damped(image) - g)
+        residual = problem.averaging.number(image - g)
         return Result(
             now.outer_loss,
             tuple(direct),
@@ -98,7 +102,7 @@ class Saba(Warm):
                 "spectrum": pace.state,
                 "tables": {"inner": inner_table, "outer": outer_table},
             },
-            measures={"residual": length(residual) / length(g), **pace.measures},
+            measures={"residual": relative(residual, g), **along(now.v, now.image, now.system.g), **pace.measures},
             terms=1,
             step=pace.step,
         )
