@@ -2,12 +2,16 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from idarts import load
 from idarts.arch import parse
@@ -90,6 +94,20 @@ def test_the_folder_has_a_model_and_a_page(fitted):
     assert 'href="found/report.html"' in page
     assert (out / "search" / "report.html").is_file()
     assert (out / "fixed" / "report.html").is_file()
+
+
+def test_the_command_that_trains_the_network_longer_keeps_the_test_images(fitted, tmp_path):
+    out, _, (printed, _) = fitted
+    (written,) = re.findall(r"idarts (train --config .*?)<", (out / "report.html").read_text())
+    words = shlex.split(written)
+    exported = json.loads(printed)["exported"]
+    assert words[:3] == ["train", "--config", str(out / exported / "config.json")]
+    epochs = read_rounds(out / exported)[-1]["epoch"]
+    assert int(words[words.index("--epochs") + 1]) == max(1, round(10 * epochs))
+    words[words.index("--epochs") + 1], words[words.index("--out") + 1] = "1", str(tmp_path / "longer")
+    assert main([*words, "--quiet"]) == 0
+    before, after = (load_file(run / "split.safetensors") for run in (out / exported, tmp_path / "longer"))
+    assert all(torch.equal(before[part], after[part]) for part in ("train", "test"))
 
 
 def test_the_page_can_be_written_again_from_the_folder(fitted, capsys, tmp_path):

@@ -39,7 +39,7 @@ def page(result: FitResult, record: Mapping[str, Any]) -> str:
         networks=list(_networks(record)),
         cell=shown(result.architecture),
         times=list(_times(record)),
-        commands=list(_commands(result.path, record["settings"]["data"])),
+        commands=list(_commands(result, record)),
         plan=[(name.replace("_", " "), str(value)) for name, value in plan.items() if name not in ("seconds", "notes")],
         look=[(name, str(value)) for name, value in look.items()],
     )
@@ -72,8 +72,13 @@ def _networks(record: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         yield name, title, percent(one["accuracy"]), interval, f"{one['parameters']:,}", f"{one['epochs']:.1f}"
 
 
-def _commands(path: Path, data: str) -> Iterator[tuple[str, str]]:
-    where, given = shlex.quote(str(path)), " --data folder:PATH" if data == "python" else ""
+def _commands(result: FitResult, record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    where, python = shlex.quote(str(result.path)), record["settings"]["data"] == "python"
     yield "Classify image files", f"idarts predict {where} IMAGE …"
-    yield "See which classes it confuses", f"idarts evaluate {where}{given}"
+    yield "See which classes it confuses", f"idarts evaluate {where}{' --data folder:PATH' if python else ''}"
+    if not python:
+        seen = next(one["epochs"] for one in record["trainings"] if one["name"] == result.exported)
+        config, longer = (shlex.quote(f"{result.path}{end}") for end in (f"/{result.exported}/config.json", "-longer"))
+        text = "Train it ten times as long, on the same images (in the fit, all networks shared the time)"
+        yield text, f"idarts train --config {config} --epochs {max(1, round(10 * seen))} --out {longer}"
     yield "Export the network for other programs", f"idarts export {where} -o exported --format onnx"
