@@ -60,6 +60,13 @@ def test_the_images_of_mistakes_are_those_of_the_data_the_most_confident_first(d
         assert one.confidence == pytest.approx(probabilities[place].max(), rel=1e-4)
 
 
+def test_images_of_another_size_are_refused(digits_folder):
+    """They would pass through the network, and images of its training would count as test images."""
+    expected = r"digits has images of 16 × 16, but the network needs 8 × 8; load it with load\(…, image=8\)"
+    with pytest.raises(InputError, match=expected):
+        evaluate(load(digits_folder), load_data("digits", image=16))
+
+
 def test_mistakes_are_shown_as_pictures(facts):
     images = torch.randint(256, (3, 3, 20, 30), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
     html = page(facts(3), "model", [Mistake(image, "<cat>", "dog", 0.987) for image in images])

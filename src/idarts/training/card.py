@@ -4,6 +4,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from math import isfinite
+from os import PathLike, fspath
 from reprlib import repr as short
 from typing import Any
 
@@ -106,13 +107,19 @@ def card_for(
     return Card(architecture, macro, channels, (height, width), data.mean, data.std, data.classes, trained or {})
 
 
-def card_of(net: nn.Module) -> Card:
+def card_of(net: Any) -> Card:
     """The card of a loaded network.
 
     >>> card_of(nn.Identity())
     Traceback (most recent call last):
     idarts.errors.InputError: the network has no card, expected a network from idarts.load
+    >>> card_of("runs/pets")
+    Traceback (most recent call last):
+    idarts.errors.InputError: 'runs/pets' is a path, expected a network; load it first: idarts.load('runs/pets')
     """
+    if isinstance(net, str | PathLike):
+        name = fspath(net)
+        raise InputError(f"{name!r} is a path, expected a network; load it first: idarts.load({name!r})")
     card = getattr(net, "card", None)
     if not isinstance(card, Card):
         raise InputError("the network has no card, expected a network from idarts.load")

@@ -46,14 +46,7 @@ def data_for(card: Card, source: Any, root: "str | PathLike[str] | None" = None)
     """
     height, width = card.image
     data = load_data(source, root, image=height if height == width else None)
-    channels, *size = data.train.shape
-    if channels != card.in_channels:
-        raise InputError(
-            f"{data.source} has images of {channels} channel{'s' if channels > 1 else ''}, but the network needs "
-            f"{card.in_channels}; use data as in its training"
-        )
-    if tuple(size) != card.image:
-        raise InputError(f"{data.source} has images of {size[0]} × {size[1]}, but the network needs {height} × {width}")
+    _require_shape(data, card)
     if len(data.classes) != len(card.labels):
         raise InputError(
             f"{data.source} has {len(data.classes)} classes, but the network knows {len(card.labels)}; "
@@ -80,7 +73,7 @@ def evaluate(
 
     Args:
         net: a network from `idarts.load`, or any with a `.card`. Its card says how images are normalised.
-        data: what `idarts.data.load` or `data_for` returned.
+        data: what `idarts.data.load` or `data_for` returned, at the size that the network needs: `net.card.image`.
         part: `test`, `valid`, `train`, or `all` for every image of the data.
         batch: images that pass through the network at a time.
         bins: of confidence, for the calibration error.
@@ -113,7 +106,9 @@ def examine(
     >>> len(mistakes), mistakes[0].image.shape, mistakes[0].predicted
     (24, torch.Size([1, 8, 8]), '0')
     """
-    card, chosen = card_of(net), choose(net, data, part)
+    card = card_of(net)
+    _require_shape(data, card)
+    chosen = choose(net, data, part)
     logits, labels, mistakes = _outputs(net, chosen.images, card, batch)
     if logits.shape[1] != len(card.labels):
         raise InputError(f"the network has {logits.shape[1]} outputs for {len(card.labels)} labels")
@@ -158,6 +153,21 @@ def confusions(evaluation: Mapping[str, Any], most: int = 10) -> list[tuple[str,
         if count and column != row
     ]
     return sorted(wrong, key=lambda mistake: (-mistake[2], -mistake[3]))[:most]
+
+
+def _require_shape(data: ImageData, card: Card) -> None:
+    """Images of another size would pass through most networks, and none of them could be recognised as trained on."""
+    channels, *size = data.train.shape
+    height, width = card.image
+    if channels != card.in_channels:
+        raise InputError(
+            f"{data.source} has images of {channels} channel{'s' if channels > 1 else ''}, but the network needs "
+            f"{card.in_channels}; use data as in its training"
+        )
+    if tuple(size) != card.image:
+        hint = f"load it with load(…, image={height})" if height == width else "use data as in its training"
+        sizes = f"{size[0]} × {size[1]}, but the network needs {height} × {width}"
+        raise InputError(f"{data.source} has images of {sizes}; {hint}")
 
 
 @torch.no_grad()
