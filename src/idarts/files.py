@@ -215,7 +215,7 @@ def dump_json(data: Any) -> bytes:
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
-    r"""Rows as CSV. A text that a spreadsheet would run as a formula gets a quotation mark before it; numbers stay.
+    r"""Rows as CSV. A text that a spreadsheet would run as a formula gets an apostrophe before it; numbers stay.
 
     >>> csv_text(["name", "gain"], [{"name": "=HYPERLINK(1)", "gain": -0.5}, {"name": "-1"}])
     "name,gain\n'=HYPERLINK(1),-0.5\n-1,\n"

@@ -75,7 +75,7 @@ def test_names_in_the_help_are_all_there_are(capsys):
         ("arch show X Y", "unexpected argument 'Y'; idarts arch show --help explains the command"),
         ("profile X --seconds long", "--seconds is 'long', expected a number"),
         ("evaluate RUN --part tset", "--part is 'tset'; did you mean test?"),
-        ("evaluate RUN", "RUN is not a folder; give a model folder or a finished training run"),
+        ("evaluate RUN", "RUN is not a folder; give a model folder, or that of a finished training or fit"),
         ("reproduce table-1 --jobs two", "--jobs is 'two', expected a whole number"),
         ("reproduce table-0", "unknown experiment 'table-0'; did you mean table-k?"),
         ("search --roundz 3", "unknown option --roundz; did you mean --rounds?"),

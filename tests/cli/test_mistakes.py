@@ -38,7 +38,7 @@ MISTAKES = {
     "serach": "unknown command 'serach'; did you mean search?",
     "arch drow": "unknown action 'drow'; did you mean draw?",
     "evaluate": "missing RUN; idarts evaluate --help explains the command",
-    "evaluate run": "run is not a folder; give a model folder or a finished training run",
+    "evaluate run": "run is not a folder; give a model folder, or that of a finished training or fit",
     "search --relaxation gumble": "--relaxation: unknown relaxation 'gumble'; did you mean gumbel?",
     "search --arch x": "unknown option --arch; idarts search --help lists all options",
     "profile DARTS_V2 --seconds -1": "--seconds is -1, expected a number of at least 0",
@@ -52,7 +52,8 @@ MISTAKES = {
     f"train DARTS_V2 --seed {10**30}": f"--seed is '{10**30}', {SEED}",
     "search --seed -1": f"--seed is '-1', {SEED}",
     "arch draw DARTS_V2 -o x/cell.bmp": "x/cell.bmp: the name of a drawing must end in .svg or .png or .pdf or .dot",
-    "search --resume --out nowhere": "nowhere holds no run to resume; remove --resume to start one",
+    "search --resume --out nowhere": "nowhere holds no run to resume; remove --resume (resume=True in Python) to start "
+    "one",
 }
 
 

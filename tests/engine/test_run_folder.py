@@ -68,7 +68,7 @@ def test_a_folder_is_taken_only_as_it_was_meant(tmp_path):
     refused("holds no run to resume", **resume)
     with claim(tmp_path / "run", **new):
         start(tmp_path / "run", CONFIG)
-        refused("already holds a run; continue it with --resume", **new)
+        refused(r"already holds a run; continue it with --resume, .* \(resume=True, overwrite=True in Python\)", **new)
         refused(f"in use by another run .process {os.getpid()}.", **resume)
     (tmp_path / "run" / ".result.json.1a2b3c4d").write_text("half")
     with claim(tmp_path / "run", **resume):

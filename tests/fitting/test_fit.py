@@ -145,7 +145,7 @@ def test_the_folder_can_be_evaluated_on_its_own_test_images(fitted, capsys):
 
 def test_a_fit_is_not_overwritten_by_accident(fitted):
     out, _, _ = fitted
-    with pytest.raises(InputError, match="already holds a fit"):
+    with pytest.raises(InputError, match=r"already holds a fit; .* \(resume=True, overwrite=True in Python\)"):
         fit("digits", out=out)
     with pytest.raises(InputError, match="started with seed 0"):
         fit("digits", out=out, minutes=MINUTES, seed=7, resume=True)

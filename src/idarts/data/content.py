@@ -170,14 +170,16 @@ def restore(data: ImageData, split: Split) -> ImageData:
         if missing:
             raise InputError(
                 f"{data.source}: {missing} of the {len(wanted)} {name} images of the run are gone or changed; "
-                "put them back, or start again with --overwrite"
+                "put them back, or start again with --overwrite (overwrite=True in Python)"
             )
         order = torch.tensor([places[digest] for digest in wanted], dtype=torch.int64)
         part = take(pool, order, {"split": "by content", "part": name})
         parts[name] = replace(part, mean=split.mean, std=split.std) if wanted else None
     train = parts["train"]
     if train is None:
-        raise InputError("the record of the run's images is empty; start again with --overwrite")
+        raise InputError(
+            "the record of the run's images is empty; start again with --overwrite (overwrite=True in Python)"
+        )
     return replace(data, train=train, valid=parts["valid"], test=parts["test"])
 
 

@@ -87,9 +87,12 @@ def claim(path: Path, resume: bool, overwrite: bool) -> Iterator[None]:
     """Lock a folder for a run, which may be in it already only if `resume` or `overwrite` is given. Deletes nothing."""
     exists = is_run(path)
     if resume and not exists:
-        raise InputError(f"{path} holds no run to resume; remove --resume to start one")
+        raise InputError(f"{path} holds no run to resume; remove --resume (resume=True in Python) to start one")
     if exists and not resume and not overwrite:
-        raise InputError(f"{path} already holds a run; continue it with --resume, or replace it with --overwrite")
+        raise InputError(
+            f"{path} already holds a run; continue it with --resume, or replace it with --overwrite "
+            "(resume=True, overwrite=True in Python)"
+        )
     if path.exists() and not exists and (not path.is_dir() or any(not p.name.startswith(".") for p in path.iterdir())):
         raise InputError(f"{path} exists and is not a run; choose a new folder with --out")
     with locked(path, "run"):
@@ -146,7 +149,7 @@ def read_logger_id(path: Path) -> str | None:
 
 def read_config(path: Path) -> dict[str, Any]:
     """The settings that a run started with."""
-    return read_object(path / CONFIG, "put it back, or start again with --overwrite")
+    return read_object(path / CONFIG, "put it back, or start again with --overwrite (overwrite=True in Python)")
 
 
 def read_result(path: Path) -> dict[str, Any]:

@@ -136,8 +136,8 @@ def _newest(kind: str, path: Path, word: str) -> tuple[str, str]:
     try:
         known = checkpoint.latest(path / folder.CHECKPOINTS, kind)
     except InputError as error:
-        return str(error), "start again with --overwrite"
+        return str(error), "start again with --overwrite (overwrite=True in Python)"
     if known is None:
-        again = "continue with --resume" if folder.is_run(path) else "start again"
+        again = "continue with --resume (resume=True in Python)" if folder.is_run(path) else "start again"
         return "there is no checkpoint yet", again
-    return f"the last {word} checkpoint is that of round {known[0]}", "continue with --resume"
+    return f"the last {word} checkpoint is that of round {known[0]}", "continue with --resume (resume=True in Python)"

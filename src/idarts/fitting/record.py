@@ -46,9 +46,12 @@ def claim(out: Path, resume: bool, overwrite: bool) -> Iterator[None]:
     """Lock the folder of a fit, which may be there already only if `resume` or `overwrite` is given."""
     exists = (out / FIT).is_file()
     if resume and not exists:
-        raise InputError(f"{out} holds no fit to resume; remove --resume to start one")
+        raise InputError(f"{out} holds no fit to resume; remove --resume (resume=True in Python) to start one")
     if exists and not resume and not overwrite:
-        raise InputError(f"{out} already holds a fit; continue it with --resume, or replace it with --overwrite")
+        raise InputError(
+            f"{out} already holds a fit; continue it with --resume, or replace it with --overwrite "
+            "(resume=True, overwrite=True in Python)"
+        )
     require_own(out, FIT, "fit")
     with locked(out, "fit"):
         if overwrite and not resume:
@@ -75,7 +78,9 @@ def read(out: Path) -> dict[str, Any]:
     """The record of a fit."""
     record = read_json(out / FIT)
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise InputError(f"{out / FIT} is not the record of a fit; start again with --overwrite")
+        raise InputError(
+            f"{out / FIT} is not the record of a fit; start again with --overwrite (overwrite=True in Python)"
+        )
     return record
 
 

@@ -144,7 +144,8 @@ class Fit:
             record.write(self.path, self.record)
         elif digest != self.record["data"]:
             raise InputError(
-                f"the images of {self.look.source} have changed since the fit started; start again with --overwrite"
+                f"the images of {self.look.source} have changed since the fit started; start again with --overwrite "
+                "(overwrite=True in Python)"
             )
 
     def run(self) -> FitResult:

@@ -3,7 +3,7 @@
 >>> from idarts.training import load
 >>> load("nowhere")
 Traceback (most recent call last):
-idarts.errors.InputError: nowhere is not a folder; give a model folder or a finished training run
+idarts.errors.InputError: nowhere is not a folder; give a model folder, or that of a finished training or fit
 """
 
 from idarts.training.card import Card, card_for

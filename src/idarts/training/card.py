@@ -107,7 +107,7 @@ def card_for(
     return Card(architecture, macro, channels, (height, width), data.mean, data.std, data.classes, trained or {})
 
 
-def card_of(net: Any) -> Card:
+def card_of(net: nn.Module) -> Card:
     """The card of a loaded network.
 
     >>> card_of(nn.Identity())

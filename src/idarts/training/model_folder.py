@@ -61,10 +61,10 @@ def save(
 def load(
     folder: "str | PathLike[str]", model: nn.Module | None = None, *, device: "str | torch.device" = "cpu"
 ) -> nn.Module:
-    """Load the network in a model folder, or in a training's run folder, in evaluation mode.
+    """Load the network in a model folder, or in the folder of a training or a fit, in evaluation mode.
 
     Args:
-        folder: a model folder, or a finished training's run folder.
+        folder: a model folder, a finished training's run folder, or the folder of a finished fit.
         model: for a user's own module, whose code is not in the folder: the module that was searched or trained, or
             one like it. It is not changed; a copy gets the weights.
         device: where the network is placed.
@@ -105,15 +105,15 @@ def read_card(folder: Path) -> Card:
 
 
 def find_model(path: "str | PathLike[str]") -> Path:
-    """The model folder at a path: the path itself, or the one in a training's run folder.
+    """The model folder at a path: the path itself, or the one in the folder of a training or a fit.
 
     >>> find_model("nowhere")
     Traceback (most recent call last):
-    idarts.errors.InputError: nowhere is not a folder; give a model folder or a finished training run
+    idarts.errors.InputError: nowhere is not a folder; give a model folder, or that of a finished training or fit
     """
     given = Path(path)
     if not given.is_dir():
-        raise InputError(f"{given} is not a folder; give a model folder or a finished training run")
+        raise InputError(f"{given} is not a folder; give a model folder, or that of a finished training or fit")
     if (given / MODEL).is_dir():
         return given / MODEL
     if any((given / name).exists() for name in (WEIGHTS, ONNX, TORCH_EXPORT)) or is_model(given):
@@ -121,8 +121,11 @@ def find_model(path: "str | PathLike[str]") -> Path:
     if (given / RESULT).exists():
         raise InputError(f"{given} is a search, not a trained network; train it first: {command('train', given)}")
     if (given / CHECKPOINTS).is_dir():
-        raise InputError(f"{given} holds no finished model yet; wait for its training, or continue it with --resume")
-    raise InputError(f"{given} holds no model, expected {CONFIG} and {WEIGHTS}, or a training run with {MODEL}/")
+        raise InputError(
+            f"{given} holds no finished model yet; wait for its training, or continue it with --resume "
+            "(resume=True in Python)"
+        )
+    raise InputError(f"{given} holds no model, expected {CONFIG} and {WEIGHTS}, or a training or fit with {MODEL}/")
 
 
 def is_model(folder: Path) -> bool:
@@ -211,7 +214,10 @@ def _require_free(target: Path, overwrite: bool) -> None:
     if strange:
         raise InputError(f"{target} holds {strange[0]}, which is not part of a model; choose a new folder")
     if any(target.iterdir()) and not overwrite:
-        raise InputError(f"{target} already holds a model; replace it with --overwrite, or choose a new folder")
+        raise InputError(
+            f"{target} already holds a model; replace it with --overwrite (overwrite=True in Python), or choose a new "
+            "folder"
+        )
 
 
 def _note(card: Card) -> str:
