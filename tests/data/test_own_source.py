@@ -86,7 +86,7 @@ def test_a_new_file_in_the_package_is_listed_and_checked():
     for text, message in (
         ("blobs:", "the data source 'blobs:' has no path; write blobs:COLOUR"),
         ("blob", "did you mean blobs:COLOUR?"),
-        ("imagenet", "there are blobs:COLOUR, cifar10, cifar100, digits"),
+        ("imagenet", "the sources are blobs:COLOUR, cifar10, cifar100, digits"),
     ):
         with pytest.raises(InputError, match=message.replace("?", r"\?")):
             load(text)
@@ -108,7 +108,7 @@ def test_typed_names_are_imported_and_names_of_the_package_come_first(module, tm
     ("text", "message"),
     [
         ("my_data:blob", "has no 'blob'; did you mean blobs?"),
-        ("no_such_module:a", "no_such_module cannot be imported .*; is it on PYTHONPATH. there are cifar10, "),
+        ("no_such_module:a", "no_such_module cannot be imported .*; is it on PYTHONPATH. the sources are cifar10, "),
         ("folders:PATH", "did you mean folder:PATH?"),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_file_of_settings_imports_nothing(module, tmp_path, capsys):
     (tmp_path / "settings.yaml").write_text(f"data: {module}\n")
     arguments = ["train", "nas-bench-201:0", "--config", str(tmp_path / "settings.yaml"), "--out", str(tmp_path / "r")]
     assert main(arguments) == 2
-    assert "unknown data source 'my_data:blobs'; there are cifar10" in capsys.readouterr().err
+    assert "unknown data source 'my_data:blobs'; the sources are cifar10" in capsys.readouterr().err
     assert "my_data" not in sys.modules
 
 

@@ -162,9 +162,12 @@ def test_other_folders_are_left_alone(tmp_path):
     ("words", "message"),
     [
         ("digits --minutes 0", "--minutes is '0', expected a positive number"),
-        ("digits --space darts", "the space darts has no 'fixed'"),
-        ("no-such-folder", "unknown data source 'no-such-folder'"),
-        ("/no/such/folder", "unknown data source '/no/such/folder'; there is no such folder or file"),
+        (
+            "digits --space darts",
+            "a fit cannot use the space darts, because it has no fixed architecture to compare with; use mobile",
+        ),
+        ("no-such-folder", "there is no folder, file or data source 'no-such-folder'; the sources are cifar10"),
+        ("/no/such/folder", "there is no folder or file '/no/such/folder'"),
         ("digits --resume --out {}/none", "holds no fit to resume"),
         ("digits --log wandbb", "unknown logger 'wandbb'; did you mean wandb?"),
     ],
@@ -174,6 +177,12 @@ def test_mistakes_get_one_line(words, message, capsys, tmp_path):
     errors = capsys.readouterr().err
     assert message in errors
     assert errors.count("\n") == 1
+
+
+def test_an_unknown_folder_is_refused_before_the_first_line_of_progress(capsys, tmp_path):
+    assert main(["fit", "fotos", "--out", str(tmp_path / "mine")]) == 2
+    assert capsys.readouterr().err.startswith("idarts: there is no folder, file or data source 'fotos'; ")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_plan_writes_nothing(tmp_path, monkeypatch):

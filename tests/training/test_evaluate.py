@@ -144,7 +144,7 @@ def test_the_commands_mistakes_are_one_line(idarts, folder, digits_folder, tmp_p
     np.savez(labels, x_train=np.zeros((6, 8, 8), dtype=np.uint8))
     for arguments, message in (
         ((folder, "--data", "digits"), "has images of 1 channel, but the network needs 3"),
-        ((digits_folder, "--data", "cifar11"), "unknown data source"),
+        ((digits_folder, "--data", "cifar11"), "there is no folder, file or data source 'cifar11'"),
         ((digits_folder, "--data", f"npz:{labels}"), "unlabelled.npz"),
         ((digits_folder, "--data", "cifar10", "--data-root", tmp_path / "no"), "does not exist"),
         ((digits_folder, "--data", "digits", "--part", "valid"), "digits has no valid images, only test and train"),

@@ -48,7 +48,7 @@ def load(
     (1438, 359, (1, 8, 8), ('0', '1', '2'))
     >>> load("cifar-10")
     Traceback (most recent call last):
-    idarts.errors.InputError: unknown data source 'cifar-10'; did you mean cifar10?
+    idarts.errors.InputError: there is no folder, file or data source 'cifar-10'; did you mean cifar10?
     """
     if image is not None and (type(image) is not int or image < 1):
         raise InputError(f"image={image!r}: expected the side of the images in pixels, e.g. 32")

@@ -15,7 +15,7 @@ import torch
 from idarts.data import ImageData, Images, Part, load, take
 from idarts.data.pictures import pillow
 from idarts.data.raw import Raw
-from idarts.data.sources import read_source
+from idarts.data.sources import parted, read_source
 from idarts.data.sources.folder import Listing
 from idarts.errors import InputError
 
@@ -208,6 +208,9 @@ def named(data: "str | os.PathLike[str] | Any") -> Any:
 
     >>> named("digits"), named("."), named((1, 2))
     ('digits', 'folder:.', (1, 2))
+    >>> named("digit")
+    Traceback (most recent call last):
+    idarts.errors.InputError: there is no folder, file or data source 'digit'; did you mean digits?
     """
     if not isinstance(data, str | os.PathLike):
         return data
@@ -215,4 +218,7 @@ def named(data: "str | os.PathLike[str] | Any") -> Any:
     path = Path(text).expanduser()
     if path.is_dir():
         return f"folder:{text}"
-    return f"npz:{text}" if path.is_file() and path.suffix == ".npz" else text
+    source = f"npz:{text}" if path.is_file() and path.suffix == ".npz" else text
+    if ":" not in source:  # with a colon it may be a user's own
+        parted(source)  # an unknown one is refused before anything else is done
+    return source

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from idarts.arch.space import all_spaces
 from idarts.data import ImageData
 from idarts.errors import InputError
 from idarts.fitting.look import Look, look, named
@@ -52,7 +53,12 @@ def planned(source: Any, settings: dict[str, Any], started: float) -> tuple[Look
 
 def require_fixed(name: str) -> None:
     """Refuse a space without a network to compare with."""
-    space(name).fixed()
+    if not space(name).has("fixed"):
+        usable = [one.name for one in all_spaces() if one.has("fixed")]
+        raise InputError(
+            f"a fit cannot use the space {name}, because it has no fixed architecture to compare with; use "
+            f"{', '.join(usable[:-1])} or {usable[-1]}"
+        )
 
 
 def checked_cost(cost: Mapping[str, Any] | None) -> dict[str, Any] | None:

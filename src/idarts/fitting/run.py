@@ -88,7 +88,7 @@ def fit(
 
     >>> fit("digits", space="darts")
     Traceback (most recent call last):
-    idarts.errors.InputError: the space darts has no 'fixed'; spaces with it: mobile, nas-bench-201, residual-blocks
+    idarts.errors.InputError: a fit cannot use the space darts, because it has no fixed architecture to compare ...
     """
     started = time.monotonic()
     source = named(data)

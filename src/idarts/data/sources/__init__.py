@@ -53,6 +53,19 @@ def read_source(text: str, root: Root) -> Any:
     Traceback (most recent call last):
     idarts.errors.InputError: the data source 'folder:' has no path; write folder:PATH
     """
+    name, path = parted(text)
+    return SOURCES[name](path, root)
+
+
+def parted(text: str) -> tuple[str, str]:
+    """The name of a known source, and the path after its colon.
+
+    >>> parted("npz:a.npz"), parted("digits")
+    (('npz', 'a.npz'), ('digits', ''))
+    >>> parted("fotos")
+    Traceback (most recent call last):
+    idarts.errors.InputError: there is no folder, file or data source 'fotos'; the sources are cifar10, cifar100, ...
+    """
     # A user's own name has a colon itself, as in package.module:name. The names of the package come first.
     words = text.split(":")
     for count in (1, 2):
@@ -60,7 +73,7 @@ def read_source(text: str, root: Root) -> Any:
         if name in SOURCES and (not path or _path(name) != ""):
             if _path(name) and not path.strip():
                 raise InputError(f"the data source {text!r} has no path; write {name}:{_path(name)}")
-            return SOURCES[name](path, root)
+            return name, path
     raise InputError(_unknown(text))
 
 
@@ -111,11 +124,12 @@ def _unknown(text: str) -> str:
         hint = f"for the folder of that name, write folder:{text}"
     elif path.is_file():
         hint = f"for the file of that name, write npz:{text}"
-    elif "/" in text and ":" not in text:
-        hint = "there is no such folder or file"
+    elif ":" in text:
+        hint = f"{_nearest(text)} (type your own on the command line, or pass it from Python)"
+    elif "/" in text:
+        return f"there is no folder or file {text!r}; correct its path"
     else:
-        own = " (type your own on the command line, or pass it from Python)" if ":" in text else ""
-        hint = _nearest(text) + own
+        return f"there is no folder, file or data source {text!r}; {_nearest(text)}"
     return f"unknown data source {text!r}; {hint}"
 
 
@@ -123,4 +137,4 @@ def _nearest(text: str) -> str:
     """The source that a person may mean, or all of them."""
     written = {name.partition(":")[0]: name for name in source_names()}
     close = get_close_matches(text.partition(":")[0].lower()[:100], written, n=1, cutoff=0.7)
-    return f"did you mean {written[close[0]]}?" if close else f"there are {', '.join(written.values())}"
+    return f"did you mean {written[close[0]]}?" if close else f"the sources are {', '.join(written.values())}"
