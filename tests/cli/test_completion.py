@@ -40,6 +40,8 @@ def test_tab_offers_what_can_be_typed(press_tab):
     assert press_tab("-v", "tra") == ["train"]
     assert press_tab("search", "--log", "") == list(LOGGERS)
     assert press_tab("search", "--rounds", "7", "--method", "") == list(METHODS)
+    assert "nas-bench-101" not in press_tab("search", "--space", "nas-")  # it cannot be searched
+    assert press_tab("search", "--data", "cifar") == ["cifar10", "cifar100"]
     assert press_tab("train", "DARTS_V2", "--weights.ne") == ["--weights.nesterov"]
     assert press_tab("train", "DARTS_V2", "--weights.nesterov", "t") == ["true"]
     assert set(press_tab("evaluate", "search", "--part", "t")) == {"train", "test"}  # a folder called like a command

@@ -11,6 +11,7 @@ import pytest
 
 from idarts.cli import main
 from idarts.cli.doctor import required_modules
+from idarts.data import source_names
 from idarts.engine.settings import dotted
 from idarts.searching import METHODS, RELAXATIONS, SELECTIONS, RunConfig
 from idarts.spaces import SPACES
@@ -50,12 +51,33 @@ def test_defaults_are_shown_once(capsys):
 
 def test_names_in_the_help_are_all_there_are(capsys):
     text = " ".join(shown(capsys, "search").split())
-    for option, registry in {"space": SPACES, "relaxation": RELAXATIONS, "selection.rule": SELECTIONS}.items():
+    searched = [name for name in SPACES if SPACES[name].has("supernet")]
+    assert "nas-bench-101" not in searched  # a table has its cells, but there is nothing to search them with
+    offered = {"space": searched, "relaxation": RELAXATIONS, "selection.rule": SELECTIONS}
+    for option, known in offered.items():
         names = re.search(rf"--{option} VALUE .*?: ([^:]*), or your own package.module:name", text)[1].split(", ")
-        assert names == list(registry)
+        assert names == list(known)
+    assert f"`idarts methods`: {', '.join(METHODS)} (default: idarts)" in text
+    sources = ", ".join(source_names())
+    assert f"data to search on: {sources}, or your own package.module:name" in text
+    for command in ("train", "evaluate", "fit"):
+        assert sources in " ".join(shown(capsys, command).split())
     assert main(["methods"]) == 0
     listed = capsys.readouterr().out
     assert all(f"{name}\n" in listed for name in METHODS)
+
+
+def test_what_is_to_be_copied_stays_whole(capsys):
+    text = shown(capsys, "completion")
+    assert "  idarts completion bash > ~/.local/share/bash-completion/completions/idarts\n" in text
+    assert "reproduce/EXPERIMENT-PRESET" in shown(capsys, "reproduce")
+
+
+@pytest.mark.parametrize("command", ["reproduce", "sweep"])
+def test_experiments_show_their_defaults(command, capsys):
+    text = " ".join(shown(capsys, command).split())
+    assert re.search(r"--retries RETRIES how often a job that died is tried again \(default: \d\)", text)
+    assert "(default: 0)" in text.partition("--gpus GPUS GPUs")[2].partition(" --")[0]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from idarts.cli.console import say
-from idarts.cli.parser import Parser, one_of
+from idarts.cli.parser import Parser, RawHelp, one_of
 
 _PLAIN = re.compile(r"[\w.+-]+")  # words that no shell expands; others are left out
 
@@ -40,10 +40,12 @@ class Command:
 def add_arguments(parser: Parser) -> None:
     """The shell."""
     parser.add_argument("shell", metavar="SHELL", type=one_of("SHELL", SHELLS), help="bash, zsh or fish")
+    parser.formatter_class = RawHelp
     parser.epilog = (
-        "bash: idarts completion bash > ~/.local/share/bash-completion/completions/idarts; "
-        "zsh: idarts completion zsh > ~/.idarts-completion.zsh, and `source` it in ~/.zshrc after compinit; "
-        "fish: idarts completion fish > ~/.config/fish/completions/idarts.fish"
+        "where the script belongs:\n"
+        "  idarts completion bash > ~/.local/share/bash-completion/completions/idarts\n"
+        "  idarts completion fish > ~/.config/fish/completions/idarts.fish\n"
+        "  idarts completion zsh  > ~/.idarts-completion.zsh     # and `source` it in ~/.zshrc, after compinit"
     )
 
 

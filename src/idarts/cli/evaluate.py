@@ -11,7 +11,7 @@ from torch import nn
 
 from idarts.cli.console import console, printable, say
 from idarts.cli.parser import Parser, add_option, one_of
-from idarts.data import ImageData, load_typed
+from idarts.data import ImageData, load_typed, source_names
 from idarts.engine.device import device_named
 from idarts.engine.folder import EVALUATION, EVALUATION_PAGE, is_run, read_config
 from idarts.errors import InputError
@@ -33,7 +33,8 @@ _CLASSES = 20  # rows of the table of classes at most: the worst
 def add_arguments(parser: Parser) -> None:
     """A network, data, and where to write the results."""
     parser.add_argument("run", metavar="RUN", help="the folder of a fit or of a training run, or a model folder")
-    parser.add_argument("--data", help="data source, as for `idarts search` (default: the run's own)")
+    sources = f"data source: {', '.join(source_names())} (default: the run's own)"
+    parser.add_argument("--data", help=sources)
     add_option(parser, "--data-root", help="folder of the data's files (default: the run's own, or IDARTS_DATA)")
     part = "test: images it was never trained on; valid, train: those of its training; all: every image of the data"
     parser.add_argument("--part", type=one_of("--part", PARTS), default="test", help=part)

@@ -12,7 +12,7 @@ from typing import Any
 from idarts.cli.console import printable, say
 from idarts.cli.parser import Parser, add_option, one_of
 from idarts.cli.verbosity import quiet
-from idarts.data import load_typed
+from idarts.data import load_typed, source_names
 from idarts.engine.loggers import LOGGERS
 from idarts.engine.run import Interrupted
 from idarts.errors import InputError, command, require_known
@@ -29,7 +29,7 @@ OPTIONS = ("minutes", "space", "seed", "image", "random", "flip", "data_root", "
 
 def add_arguments(parser: Parser) -> None:
     """The data, the time, where to write, and what a person may know better than the rules."""
-    parser.add_argument("data", metavar="DATA", help="a folder of images, digits, cifar10, npz:FILE and so on")
+    parser.add_argument("data", metavar="DATA", help=f"a folder of images, or one of {', '.join(source_names())}")
     parser.add_argument(
         "--minutes", type=_positive("--minutes"), default=20.0, help="time for everything (default: 20)"
     )

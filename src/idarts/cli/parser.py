@@ -1,7 +1,15 @@
 """argparse with one-line errors: a wrong argument raises an `InputError` that names it as it was typed."""
 
 import re
-from argparse import SUPPRESS, Action, ArgumentError, ArgumentParser, HelpFormatter, Namespace
+from argparse import (
+    SUPPRESS,
+    Action,
+    ArgumentError,
+    ArgumentParser,
+    HelpFormatter,
+    Namespace,
+    RawDescriptionHelpFormatter,
+)
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +35,13 @@ class Help(HelpFormatter):
     def _split_lines(self, text: str, width: int) -> list[str]:
         """Names with hyphens stay whole, so that they can be copied."""
         return wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(f"{indent}{line}" for line in self._split_lines(text, width - len(indent)))
+
+
+class RawHelp(RawDescriptionHelpFormatter, Help):
+    """The same, but the text below the options keeps its lines."""
 
 
 _HELP = partial(Help, max_help_position=28)

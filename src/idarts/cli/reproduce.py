@@ -1,12 +1,12 @@
 """`idarts reproduce`: the paper's tables and figures as commands, and experiments of a user's own."""
 
-from argparse import Namespace, RawDescriptionHelpFormatter
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 from idarts.cli.console import say
 from idarts.cli.jobs import add_job_options, explained_stop, job_options
-from idarts.cli.parser import Parser, add_option
+from idarts.cli.parser import Parser, RawHelp, add_option
 from idarts.errors import InputError
 from idarts.experiments import EXPERIMENTS, Experiment, Request, run_experiment
 from idarts.experiments.experiment import PRESETS
@@ -17,7 +17,7 @@ _DEFAULTS = {"preset": "cpu", "seeds": "3", "out": None, "tables": None, "method
 def add_arguments(parser: Parser) -> None:
     """The experiment, its size, and where the jobs run."""
     width = max(map(len, EXPERIMENTS)) + 2
-    parser.formatter_class = RawDescriptionHelpFormatter
+    parser.formatter_class = RawHelp
     parser.epilog = "experiments:\n" + "".join(f"  {name:{width}}{EXPERIMENTS[name].summary}\n" for name in EXPERIMENTS)
     own = "an experiment of the list below, or your own as package.module:name"
     parser.add_argument("experiment", metavar="EXPERIMENT", help=own)

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from idarts.arch import as_text
+from idarts.arch.space import all_spaces
 from idarts.cli.console import say
 from idarts.cli.parser import Parser
 from idarts.cli.progress import Progress
 from idarts.cli.settings import RunSettings, add_run_arguments, how, print_settings, read_settings, resumable
 from idarts.data import load_typed as load_source
+from idarts.data import source_names
 from idarts.engine.folder import folder_name, read_result
 from idarts.engine.run import Options
 from idarts.errors import command
@@ -19,7 +21,12 @@ from idarts.searching import run as run_search
 from idarts.tables import load_typed as load_table
 
 _LOADERS = {"data": load_source, "tables": load_table}
-SETTINGS = RunSettings(RunConfig(), PRESETS, METHODS, upgrade, _LOADERS, "search", resolved)
+_OFFERED = {
+    "space": [space.name for space in all_spaces() if space.has("supernet")],
+    "method": list(METHODS),
+    "data": source_names(),
+}
+SETTINGS = RunSettings(RunConfig(), PRESETS, METHODS, upgrade, _OFFERED, _LOADERS, "search", resolved)
 
 
 def add_arguments(parser: Parser) -> None:

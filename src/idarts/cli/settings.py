@@ -30,6 +30,8 @@ class RunSettings(Generic[Record]):
     methods: Mapping[str, Layer] = field(default_factory=dict)
     upgrade: Callable[[dict[str, Any]], dict[str, Any]] = dict
     """from the content of a file, also of an older version, to the settings of today"""
+    offered: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """the names that help and completion list for a setting, where they are not all of a registry"""
     loaders: Mapping[str, Callable[[str], object]] = field(default_factory=dict)
     """for settings that name a user's own part without `PartOf`: what imports it when it was typed"""
     kind: str = "run"
@@ -70,10 +72,10 @@ def add_run_arguments(parser: Parser, settings: RunSettings[Any], folder: str) -
             default=SUPPRESS,  # what was not typed is not there
             type=Reader(
                 _reader(option, setting, settings.loaders.get(setting.name)),
-                tuple(settings.methods) if setting.name == "method" else setting.names,
+                tuple(settings.offered.get(setting.name, setting.names)),
             ),
             metavar=_values(setting),
-            help=_help(setting),
+            help=_help(setting, settings),
         )
     parser.epilog = (
         "Later sources override earlier ones: files in the order given, then the command line. Within one source, "
@@ -201,8 +203,10 @@ def _values(setting: Setting) -> str:
     return f"{{{','.join(get_args(setting.kind))}}}" if get_origin(setting.kind) is Literal else "VALUE"
 
 
-def _help(setting: Setting) -> str:
-    parts = "" if setting.registry is None else f": {', '.join(setting.registry)}, or your own package.module:name"
+def _help(setting: Setting, settings: RunSettings[Any]) -> str:
+    names = settings.offered.get(setting.name, tuple(setting.registry or ()))
+    own = ", or your own package.module:name" if setting.registry or setting.name in settings.loaders else ""
+    parts = f": {', '.join(names)}{own}" if names else ""
     default = setting.default
     shown = "" if default in (None, "") else default if isinstance(default, str) else json.dumps(default)
     return f"{setting.help}{parts}{f' (default: {shown})' if shown else ''}".replace("%", "%%")

@@ -1,12 +1,12 @@
 """`idarts sweep`: many searches from one file."""
 
 import sys
-from argparse import Namespace, RawDescriptionHelpFormatter
+from argparse import Namespace
 from pathlib import Path
 
 from idarts.cli.console import say
 from idarts.cli.jobs import add_job_options, explained_stop, job_options, tell
-from idarts.cli.parser import Parser, add_option
+from idarts.cli.parser import Parser, RawHelp, add_option
 from idarts.errors import command
 from idarts.experiments import Request, read_plan, run_experiment
 from idarts.experiments.runner import LOGS
@@ -27,7 +27,7 @@ The same command continues a sweep that was stopped or killed, and tries failed 
 
 def add_arguments(parser: Parser) -> None:
     """The file, where to write, and where the jobs run."""
-    parser.formatter_class = RawDescriptionHelpFormatter
+    parser.formatter_class = RawHelp
     parser.epilog = _ABOUT
     parser.add_argument("file", metavar="FILE", help="the sweep, as below")
     most = f"largest number of searches that FILE may plan (default: {MOST_JOBS})"

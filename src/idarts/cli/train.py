@@ -13,7 +13,7 @@ from idarts.cli.parser import Parser
 from idarts.cli.progress import Progress
 from idarts.cli.settings import RunSettings, add_run_arguments, how, print_settings, read_settings, resumable
 from idarts.cli.views import TRAINING
-from idarts.data import load_typed
+from idarts.data import load_typed, source_names
 from idarts.engine.folder import MODEL, current_architecture, read_result
 from idarts.engine.run import Options
 from idarts.errors import command
@@ -35,7 +35,10 @@ def upgrade(data: dict[str, Any]) -> dict[str, Any]:
     return {**others, "architecture": data["arch"] or data.get("architecture", "")}
 
 
-SETTINGS = RunSettings(TrainConfig(), PRESETS, upgrade=upgrade, loaders={"data": load_typed}, kind="training")
+_OFFERED = {"data": source_names()}
+SETTINGS = RunSettings(
+    TrainConfig(), PRESETS, upgrade=upgrade, offered=_OFFERED, loaders={"data": load_typed}, kind="training"
+)
 
 
 def add_arguments(parser: Parser) -> None:

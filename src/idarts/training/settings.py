@@ -52,7 +52,7 @@ class TrainConfig:
     architecture: str = ""
     """the same as ARCH"""
     data: str = ""
-    """data to train on: digits, cifar10, cifar100, fashion-mnist, folder:PATH or npz:FILE"""
+    """data to train on"""
     data_root: str | None = None
     """folder of the data's files; default: IDARTS_DATA"""
     image: Count | None = None
