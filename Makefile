@@ -1,4 +1,5 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Everything lives in .venv.
+# On Linux without a GPU first make .venv and install PyTorch's CPU build there, see constraints.txt; else pip brings CUDA's.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin

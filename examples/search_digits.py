@@ -1,12 +1,11 @@
 """The main job, from data to a trained network: search on the digits, train the network, compare, report.
 
-    python examples/search_digits.py [FOLDER]
+    python examples/search_digits.py [FOLDER]    # runs/digits; a second call replaces its runs
 
 The cell is searched in the NAS-Bench-201 space. Its network is then trained from scratch, and compared with that of a
 fixed residual cell, whose width is chosen so that it has as many parameters.
 """
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -33,19 +32,26 @@ def trained(architecture: Architecture, channels: int, out: Path) -> float:
     """Test accuracy of the architecture's network after training from scratch."""
     weights = {"rate": 0.1, "nesterov": True, "decay": 5e-4, "clip": 0.0}
     accuracy = train(
-        architecture, "digits", out=out, depth=1, channels=channels, epochs=EPOCHS, crop=1, weights=weights
+        architecture,
+        "digits",
+        out=out,
+        overwrite=True,
+        depth=1,
+        channels=channels,
+        epochs=EPOCHS,
+        crop=1,
+        weights=weights,
     ).accuracy
     assert accuracy is not None
     return accuracy
 
 
-def main(out: Path = Path("runs/demo")) -> dict[str, float]:
+def main(out: Path = Path("runs/digits")) -> dict[str, float]:
     console = Console()
-    shutil.rmtree(out, ignore_errors=True)
     settings = RunConfig(depth=1, channels=8, batch=32, rounds=40, alpha=Alpha(rate=0.02))
     console.print("searching on the digits, in the NAS-Bench-201 space")
     with Progress() as progress:
-        found = run(settings, out, on_round=progress).architecture
+        found = run(settings, out, overwrite=True, on_round=progress).architecture
     residual = parse(RESIDUAL)
     channels = min(range(8, 65), key=lambda width: abs(size(residual, width) - size(found, CHANNELS)))
     table = Table("network", "parameters", "test accuracy")

@@ -7,8 +7,8 @@ The task can be anything that has a loss; here it is a regression.
 """
 
 # %%
-# The first layer can be a line, a small network, or nothing. The data need the network:
-# y = sin(3x).
+# The middle layer can be a line, a small network, or nothing. The data need the
+# network: y = sin(3x).
 import tempfile
 
 import torch

@@ -20,9 +20,10 @@ RULES: dict[type[Optimizer], type[OptimizerRule]] = {
 def from_optimizer(optimizer: Optimizer, w: Iterable[Tensor]) -> dict[str, Any]:
     """The step of the inner optimiser for each tensor of `w`, as options of `OneStep`, `Neumann` or an unrolled method.
 
-    SGD without momentum is its learning rates and weight decays. SGD with momentum, Adam, AdamW and RMSprop are a rule
-    that has their current state: `ReverseMode` and `TruncatedReverse` differentiate their very steps, and `Neumann` and
-    `OneStep` take their current preconditioner as a diagonal γ, and AdamW's weight decay as it is in that metric.
+    For SGD without momentum the options are its learning rates and weight decays. For SGD with momentum, Adam, AdamW
+    and RMSprop they are a rule with the optimiser's current state. `ReverseMode` and `TruncatedReverse` differentiate the
+    steps of that rule. `Neumann` and `OneStep` use the current preconditioner as a diagonal γ; AdamW's weight decay is
+    then λ in the metric of the preconditioner.
 
     >>> import torch
     >>> net = torch.nn.Linear(3, 1)
