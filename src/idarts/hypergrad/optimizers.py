@@ -21,9 +21,9 @@ def from_optimizer(optimizer: Optimizer, w: Iterable[Tensor]) -> dict[str, Any]:
     """The step of the inner optimiser for each tensor of `w`, as options of `OneStep`, `Neumann` or an unrolled method.
 
     For SGD without momentum the options are its learning rates and weight decays. For SGD with momentum, Adam, AdamW
-    and RMSprop they are a rule with the optimiser's current state. `ReverseMode` and `TruncatedReverse` differentiate the
-    steps of that rule. `Neumann` and `OneStep` use the current preconditioner as a diagonal γ; AdamW's weight decay is
-    then λ in the metric of the preconditioner.
+    and RMSprop they are a rule with the optimiser's current state. `ReverseMode` and `TruncatedReverse` differentiate
+    the steps of that rule. `Neumann` and `OneStep` use the current preconditioner as a diagonal γ; AdamW's weight decay
+    is then λ in the metric of the preconditioner.
 
     >>> import torch
     >>> net = torch.nn.Linear(3, 1)
