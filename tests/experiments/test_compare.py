@@ -49,6 +49,11 @@ def make_run(folder, method="idarts", seed=1, test=93.0, per_round=2.0, table=Tr
     return folder
 
 
+def change_result(folder, **changes):
+    file = folder / "result.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
 @pytest.fixture
 def runs(tmp_path):
     """iDARTS costs twice as much a round, and is better by 1, 2 and 3 points."""
@@ -93,15 +98,26 @@ def test_text_page_and_table(runs, tmp_path, capsys):
 
 
 def test_a_curve_is_as_long_as_the_table_says(tmp_path):
-    """One seed ends early and keeps its value; the curve of both ends at their mean cost, selection included."""
+    """One seed ends early and keeps its value; the curve of both ends at their mean cost, with their last values."""
     make_run(tmp_path / "a", seed=1, per_round=1.0)
-    make_run(tmp_path / "b", seed=2, per_round=3.0)
-    result = json.loads((tmp_path / "b" / "result.json").read_text()) | {"gradient_evaluations": 80.0}
-    (tmp_path / "b" / "result.json").write_text(json.dumps(result))
+    change_result(make_run(tmp_path / "b", seed=2, per_round=3.0), gradient_evaluations=80.0)
     made = facts(compare([tmp_path]))
     (group,), (curve,) = made["groups"], made["curves"]["table"]
     assert curve["cost"][-1] == group["gradient_evaluations"]["mean"] == 50
-    assert [values[-1] for values in curve["values"]] == [93.0, 89.0]  # at 48 of 60 evaluations, the 16th round
+    assert [values[-2:] for values in curve["values"]] == [[93.0, 93.0], [89.0, 93.0]]  # 89 in its 16th round
+
+
+def test_a_curve_ends_with_the_architecture_that_was_selected(tmp_path):
+    """α's cell has 93 % after 40 evaluations; trials cost 100 more, and returned one of 95 %."""
+    for seed in (1, 2):
+        run = make_run(tmp_path / str(seed), seed=seed)
+        change_result(run, gradient_evaluations=140.0 + seed, table_accuracy=95.0)
+    found = compare([tmp_path])
+    assert at_equal_cost(found) == ("table", 141.0, {"idarts": [95.0, 93.0]})  # the second one's trials had not ended
+    (curve,) = facts(found)["curves"]["table"]
+    assert curve["cost"][-1] == 141.5
+    assert [values[-1] for values in curve["values"]] == [95.0, 95.0]
+    assert all(values[-3] == 93.0 for values in curve["values"])
 
 
 def test_a_folder_of_other_things_is_left_alone(runs, tmp_path, capsys):

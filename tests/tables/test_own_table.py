@@ -173,6 +173,7 @@ def test_a_search_shows_its_answers(how, module, tmp_path):
     result = idarts.search("nas-bench-201", images, out=out, table=tables, selection={"rule": "argmax"}, **settings)
     answer = json.loads((out / "result.json").read_text())["table"]
     assert answer == Skips().query(result.architecture)
+    assert json.loads((out / "result.json").read_text())["table_accuracy"] == answer["cifar10"]["test"]
     assert result.rounds[-1]["table_accuracy"] == skips(
         nas_bench_201.to_index(parse(result.rounds[-1]["architecture"]))
     )

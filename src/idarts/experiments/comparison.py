@@ -126,10 +126,16 @@ def pairs(comparison: Comparison) -> list[tuple[str, str, Paired]]:
 
 
 def curve(run: Run) -> Curve | None:
-    """The accuracy of a run at each cost: that of its cell by the table, else the supernet's over recent rounds."""
+    """The accuracy of a run at each cost: that of its cell by the table, else the supernet's over recent rounds.
+
+    A selection may return another cell than that of the last round: by the table, this is one more point.
+    """
     cost = run.series("gradient_evaluations")
     known = run.series("table_accuracy")
     name, values = ("table", known) if np.isfinite(known).any() else (VALID, _recent_means(run.series(VALID)))
+    if name == "table":
+        cost = np.append(cost, value(run, "gradient_evaluations"))
+        values = np.append(values, value(run, "table_accuracy"))  # NaN for a run of an earlier version
     there = np.isfinite(cost) & np.isfinite(values)
     return (name, cost[there], values[there]) if there.any() else None
 
@@ -137,7 +143,8 @@ def curve(run: Run) -> Curve | None:
 def curves(group: Group, kind: str) -> tuple[Floats, Floats] | None:
     """Costs up to the mean cost of a group's runs, and the value of each run there (one row a run).
 
-    A run that ended earlier keeps its last value: its architecture is there at any higher cost.
+    A run that ended earlier keeps its last value: its architecture is there at any higher cost. At the mean cost, every
+    run has its last value, so that the end of the curve is what the runs returned.
     """
     known = [(run, part) for run in group.runs if (part := curve(run)) is not None and part[0] == kind]
     if not known:
@@ -145,7 +152,7 @@ def curves(group: Group, kind: str) -> tuple[Floats, Floats] | None:
     parts = [part for _, part in known]
     first, last = _common_costs(parts)[0], float(np.mean([_cost(run, part) for run, part in known]))
     costs = np.linspace(first, max(first, last), POINTS if last > first else 1)
-    return costs, np.array([_held(costs, part) for part in parts])
+    return costs, np.array([[*_held(costs[:-1], part), part[2][-1]] for part in parts])
 
 
 def at_equal_cost(comparison: Comparison) -> tuple[str, float, dict[str, list[float]]] | str:

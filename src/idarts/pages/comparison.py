@@ -124,8 +124,8 @@ def _chart(kind: str, curves: list[dict[str, Any]]) -> Chart:
     lines = [banded(one["name"], np.array(one["cost"]), _scale(kind) * np.array(one["values"])) for one in curves]
     reading = (
         "The horizontal axis counts gradient evaluations, including those of T and K. Lines are means over seeds; "
-        "bands are one standard deviation. A line ends at the mean cost of its runs, as in the table; a run that ended "
-        "earlier keeps its last value."
+        "bands are one standard deviation. A line ends at the mean cost of its runs, as in the table, with what they "
+        "returned; a run that ended earlier keeps its last value."
     )
     axes = ("gradient evaluations", "percent")
     return chart(f"equal-cost-{kind.replace('_', '-')}", _LABELS[kind].capitalize(), axes, lines, reading)

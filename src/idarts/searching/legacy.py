@@ -34,7 +34,7 @@ _ORDERS: dict[str, dict[str, Any]] = {
 }
 
 
-FACTS = ("choices", "resolved", "history", "typed")  # what config.json holds beside the settings
+FACTS = ("choices", "resolved", "table_measure", "history", "typed")  # what config.json holds beside the settings
 
 
 def upgrade(data: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import warnings
 from typing import Any
 
 from idarts.arch import Architecture, as_text
-from idarts.errors import CollapseWarning, InputError
+from idarts.errors import CollapseWarning
 from idarts.searching.loop import Search
 from idarts.searching.round import Round
 from idarts.searching.verdict import UNIFORM
@@ -30,17 +30,10 @@ class Log:
                 alphas = self.search.net.alpha.items()
                 entry["alpha"] = {name: _rounded(alpha.tolist()) for name, alpha in alphas}
             entry["architecture"] = as_text(architecture)
-            entry |= self._known(architecture)
+            known = self.search.task.table_accuracy(architecture)
+            entry |= {} if known is None else {"table_accuracy": known}
             self._warn_of_collapse(architecture, round)
         return entry
-
-    def _known(self, architecture: Architecture) -> dict[str, float]:
-        """The table's accuracy, unless it does not describe the architecture: PNAS' first cells have too few nodes."""
-        table = self.search.task.table
-        try:
-            return {"table_accuracy": table.accuracy(architecture)} if table else {}
-        except InputError:
-            return {}
 
     def _warn_of_collapse(self, architecture: Architecture, round: Round) -> None:
         ops = [edge.op for cell in architecture.cells.values() for edge in cell.edges if edge.op]

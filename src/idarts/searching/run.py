@@ -85,6 +85,7 @@ def run_search(
             return {**_result(settings, search, architecture, log, description), "verdict": judged and judged.to_data()}
 
         written = {**(facts or {}), "choices": task.labels, "resolved": _resolved(search)}
+        written |= {"table_measure": task.table.measure} if task.table else {}
         return Job(
             search,
             Log(search).entry,
@@ -150,6 +151,7 @@ def _result(
         "trials": [tried._asdict() | {"architecture": as_text(tried.architecture)} for tried in search.tried],
         "alpha": {name: alpha.tolist() for name, alpha in alphas},
         "table": search.task.table.query(architecture) if search.task.table else None,
+        "table_accuracy": search.task.table_accuracy(architecture),  # the one of its accuracies that every round logs
         "cost": search.cost.outcome(architecture, search.current()) if search.cost else None,
         "metrics": log[-1] if log else {},
         "gradient_evaluations": search.gradient_evaluations,

@@ -64,6 +64,13 @@ class Task:
         require_options(STRATEGIES, self.settings.strategy, self.settings.strategy_options)
         return Search(self, STRATEGIES[self.settings.strategy])
 
+    def table_accuracy(self, architecture: Architecture) -> float | None:
+        """By the table, unless it does not describe the architecture: PNAS' first cells have too few nodes."""
+        try:
+            return self.table.accuracy(architecture) if self.table else None
+        except InputError:
+            return None
+
     def build_supernet(self, stage: Stage) -> Supernet:
         """The supernet of a stage."""
         if not isinstance(self.supernet, Supernet):

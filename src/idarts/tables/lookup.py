@@ -41,6 +41,7 @@ class Table(ABC):
 
     benchmark: str = ""  # the name under which it was opened
     split: str = "test"  # whose accuracy is meant unless another is named
+    measure: str = ""  # what `accuracy` then gives, by data set and split, for the titles of charts
 
     @abstractmethod
     def query(self, architecture: Any) -> dict[str, Any]:

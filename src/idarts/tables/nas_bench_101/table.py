@@ -32,6 +32,7 @@ class Table101(RowTable):
     """Accuracies on CIFAR-10 after 108 epochs. `benchmark` names a view: all cells, or those of spaces of 1Shot1."""
 
     _scale = 100
+    measure = "cifar10_test"
     _needed = frozenset(("hash_high", "hash_low", "vertices", "edges", "ops", "params", "spaces", "test_108"))
 
     def __init__(self, benchmark: str, columns: Columns) -> None:

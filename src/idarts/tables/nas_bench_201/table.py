@@ -24,6 +24,7 @@ RUNS = "runs"  # the number of seeds in the means after 200 epochs
 class Table201(RowTable):
     """Valid and test accuracies on CIFAR-10, CIFAR-100 and ImageNet16-120."""
 
+    measure = "cifar10_test"
     _needed = frozenset((RUNS, *(f"{d}_{name}" for d in DATASETS for name in (*ACCURACIES, *COUNTS, *SECONDS))))
 
     def __init__(self, benchmark: str, columns: Columns) -> None:

@@ -28,6 +28,7 @@ class Table301(RowTable):
     """
 
     split = "valid"
+    measure = "cifar10_valid"
     _needed = frozenset(("normal", "reduce", "valid"))
 
     @property
