@@ -122,6 +122,23 @@ def test_without_accuracies_the_loss_is_shown(tmp_path):
     assert "usually does better" not in found.text
 
 
+def test_a_selection_is_in_the_totals_and_not_in_the_values_of_a_round(tmp_path):
+    """100 rounds of 11 gradient evaluations and 0.21 seconds, then trials of 900 and 9."""
+    cost = {"kind": "parameters", "target": 560000.0}
+    settings = config() | {"table_measure": "cifar10_test", "cost": cost}
+    more = {"gradient_evaluations": 2000.0, "seconds": 30.0, "table_accuracy": 93.456, "cost": {"reached": 559386.0}}
+    run = write_run(tmp_path / "run", settings=settings, **more)
+    lines = [line | {"table_accuracy": 91.0, "cost": 5.0} for line in metrics()]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    text = read(run).text.replace("\n", "")
+    assert "rounds per second4.76gradient evaluations2,000gradient evaluations per round11gradient" in text
+    assert "gradient evaluations per second66.7" in text
+    assert "final architecture by the table, cifar10 test93.46 %" in text
+    assert "parameters of the final network559,386 (target 560,000)" in text
+    assert "Accuracy by the table, in percent: cifar10 test" in text
+    assert "Cost of the network in parameters, target 560,000" in text
+
+
 def test_a_round_that_was_run_again_counts_once(tmp_path):
     run = write_run(tmp_path / "run", rounds=10)
     lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)

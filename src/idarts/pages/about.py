@@ -8,7 +8,8 @@ from idarts.engine.entries import as_float
 from idarts.engine.folder import Run
 from idarts.pages.cell import Shown
 from idarts.pages.chart import Chart
-from idarts.pages.numbers import with_interval
+from idarts.pages.numbers import number, with_interval
+from idarts.spaces.prices import UNITS
 
 Rows = list[tuple[str, str]]
 
@@ -79,6 +80,37 @@ def tested_accuracy(run: Run) -> str | None:
     if not isinstance(test, Mapping) or "accuracy" not in test:
         return None
     return with_interval(as_float(test["accuracy"]), as_float(test.get("images")))
+
+
+def table_measure(run: Run) -> str:
+    """Data set and split of the accuracies by the table; empty if the run has not recorded them.
+
+    >>> from pathlib import Path
+    >>> table_measure(Run(Path("run"), {"table_measure": "cifar10_test"}, []))
+    'cifar10 test'
+    """
+    return str(run.config.get("table_measure", "")).replace("_", " ")
+
+
+def cost_target(run: Run) -> tuple[str, float]:
+    """The unit of a search's cost target, and the target; an empty unit if there is none.
+
+    >>> from pathlib import Path
+    >>> cost_target(Run(Path("run"), {"cost": {"kind": "latency", "target": 2.5}}, []))
+    ('milliseconds', 2.5)
+    """
+    cost = run.config.get("cost")
+    known = cost if isinstance(cost, Mapping) else {}
+    return UNITS.get(str(known.get("kind")), ""), as_float(known.get("target"))
+
+
+def amount(value: float) -> str:
+    """A cost: counts in full, milliseconds with three digits.
+
+    >>> amount(559386.0), amount(2.3456)
+    ('559,386', '2.35')
+    """
+    return f"{value:,.0f}" if value >= 1000 else number(value)
 
 
 def data_name(run: Run) -> str:

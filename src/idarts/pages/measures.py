@@ -1,10 +1,10 @@
 """The measures that runs log: which charts a report has, and how each is read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from idarts.engine.folder import Run
-from idarts.pages.about import data_name
+from idarts.pages.about import amount, cost_target, data_name, table_measure
 from idarts.pages.chart import Chart, chart, thinned
 
 MOST_OTHERS = 24  # charts of measures that only the run's own code knows; more would make a page slow
@@ -19,9 +19,22 @@ class Measure:
     reading: str = ""
     with_alpha: str = ""  # a further sentence for runs that have α
     percent: bool = False
-    on_data: bool = False  # the title names the data
+    of: Callable[[Run], str] = lambda run: ""  # the end of the title: what it is measured on, or in
     limit: float | None = None
     sparse: tuple[str, ...] = ()  # fields that are measured only now and then: their lines have no gaps
+
+
+def _on_data(run: Run) -> str:
+    return f" on {_brief(data_name(run))}"
+
+
+def _by_table(run: Run) -> str:
+    return f": {known}" if (known := table_measure(run)) else ""
+
+
+def _in_units(run: Run) -> str:
+    unit, target = cost_target(run)
+    return f" in {unit}, target {amount(target)}" if unit else ""
 
 
 SEARCH = (
@@ -35,18 +48,22 @@ SEARCH = (
         {"training": "train_accuracy", "validation": "valid_accuracy"},
         with_alpha="These are accuracies of the supernet; the final network, trained by itself, usually does better.",
         percent=True,
-        on_data=True,
+        of=_on_data,
     ),
     Measure(
         "Accuracy by the table, in percent",
-        {"current architecture": "table_accuracy"},
-        "What the benchmark's table says about the architecture that the search would return at that round.",
+        {"architecture of the round": "table_accuracy"},
+        "What the benchmark's table says about the architecture of each round.",
+        with_alpha="It is the one that α selects at that round; a selection at the end may return another one.",
+        of=_by_table,
         sparse=("table_accuracy",),
     ),
     Measure(
         "Cost of the network",
-        {"expected": "expected_cost", "current architecture": "cost"},
-        "The expected cost is what the penalty lowers; the other is that of the architecture that α selects.",
+        {"expected": "expected_cost", "architecture of the round": "cost"},
+        "The expected cost is what the penalty lowers; the other is that of the architecture that α selects at that "
+        "round.",
+        of=_in_units,
     ),
     Measure(
         "Learning rate of the weights",
@@ -109,7 +126,7 @@ TRAINING = (
         "Held-out images are not augmented, so their accuracy may be higher than that of the training images. "
         "The gap at the end shows how far the network overfits.",
         percent=True,
-        on_data=True,
+        of=_on_data,
         sparse=("valid_accuracy",),
     ),
     Measure(
@@ -140,7 +157,7 @@ def charts(run: Run, measures: Sequence[Measure]) -> list[Chart]:
     made = [
         chart(
             next(iter(measure.fields.values())),
-            f"{measure.title} on {_brief(data_name(run))}" if measure.on_data else measure.title,
+            f"{measure.title}{measure.of(run)}",
             (across, ""),
             [thinned(name, x, run.series(key), key not in measure.sparse) for name, key in measure.fields.items()],
             f"{measure.reading} {measure.with_alpha if run.alphas() else ''}".strip(),

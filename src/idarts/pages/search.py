@@ -9,7 +9,18 @@ import numpy as np
 from idarts.arch import Architecture
 from idarts.engine.entries import as_float
 from idarts.engine.folder import Run
-from idarts.pages.about import About, Head, Trial, data_name, round_counts, tested_accuracy, total
+from idarts.pages.about import (
+    About,
+    Head,
+    Trial,
+    amount,
+    cost_target,
+    data_name,
+    round_counts,
+    table_measure,
+    tested_accuracy,
+    total,
+)
 from idarts.pages.cell import Shown, small
 from idarts.pages.measures import SEARCH, charts
 from idarts.pages.notes import notes
@@ -61,6 +72,7 @@ def _tiles(run: Run) -> Iterator[tuple[str, str]]:
     yield "rounds", f"{done:,}" if planned is None else f"{done:,} of {planned:,}"
     if (test := tested_accuracy(run)) is not None:
         yield "test accuracy, with its 95 % interval", test
+    yield from _final(run)
     whose = " of the supernet" if run.alphas() else ""
     for name, key, text in (("accuracy", "valid_accuracy", percent), ("loss", "valid_loss", number)):
         values = run.series(key)[-_RECENT:]
@@ -77,17 +89,28 @@ def _tiles(run: Run) -> Iterator[tuple[str, str]]:
         yield "gradient evaluations", f"{evaluations:,.0f}"
 
 
+def _final(run: Run) -> Iterator[tuple[str, str]]:
+    """The values of the architecture that a finished search returned."""
+    result = run.result or {}
+    if np.isfinite(accuracy := as_float(result.get("table_accuracy"))):
+        yield ", ".join(filter(None, ("final architecture by the table", table_measure(run)))), f"{accuracy:.2f} %"
+    reached, (unit, target) = result.get("cost"), cost_target(run)
+    if isinstance(reached, Mapping) and unit:
+        yield f"{unit} of the final network", f"{amount(as_float(reached.get('reached')))} (target {amount(target)})"
+
+
 def _costs(run: Run) -> Iterator[tuple[str, str]]:
-    (done, planned), seconds = round_counts(run), total(run, "seconds")
+    (done, planned), seconds = round_counts(run), as_float(run.last("seconds"))  # without those of a selection
     if seconds > 0:
         yield "rounds per second", number(done / seconds)
         if run.result is None and planned is not None and planned > done:
             yield "time left at this pace", duration((planned - done) * seconds / done)
     if np.isfinite(evaluations := total(run, "gradient_evaluations")):
         yield "gradient evaluations", f"{evaluations:,.0f}"
-        yield "gradient evaluations per round", number(evaluations / done)
-        if seconds > 0:
-            yield "gradient evaluations per second", number(evaluations / seconds)
+        if np.isfinite(of_rounds := as_float(run.last("gradient_evaluations"))):
+            yield "gradient evaluations per round", number(of_rounds / done)
+        if (whole := total(run, "seconds")) > 0:
+            yield "gradient evaluations per second", number(evaluations / whole)
 
 
 def _commands(run: Run, architecture: Architecture | str | None, text: str) -> Iterator[tuple[str, str]]:
