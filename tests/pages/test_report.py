@@ -12,6 +12,7 @@ from idarts.arch import drawing, parse, to_data
 from idarts.errors import InputError
 from idarts.pages import read_run, write_report
 from idarts.pages.template import policy, script
+from idarts.searching.verdict import Verdict
 
 
 @pytest.mark.parametrize("space", SHAPES)
@@ -101,6 +102,21 @@ def test_a_note_says_that_a_cell_is_hardly_decided_or_collapsed(tmp_path):
     found = read(run)
     assert "α is still almost uniform (entropy 0.990 of 1)" in found.text
     assert "5 of the cell’s 6 operations are skip connections or none" in found.text
+
+
+@pytest.mark.parametrize("today", [True, False])
+def test_a_note_says_that_trials_decided_instead(tmp_path, today):
+    """Also for a run of an earlier version, whose verdict gives advice and does not know of trials."""
+    found = Verdict(0.9, 0.1, 6, clear=1, trials=2 if today else 0)
+    trials = [{"architecture": name, "steps": 8, "loss": 2.5} for name in "ab"]
+    run = write_run(tmp_path / "run", verdict=found.to_data(), trials=trials)
+    text = read(run).text
+    assert "α did not decide: only 1 of 6 decisions lead by more than noise; " in text
+    assert "decided instead." in text
+    assert "search longer" not in text
+    assert "little better than a random one" not in text
+    alone = write_run(tmp_path / "alone", verdict=Verdict(0.9, 0.1, 6, clear=1).to_data())
+    assert "selection.rule trials. The cell may be little better than a random one." in read(alone).text
 
 
 def test_fields_may_be_missing(tmp_path):

@@ -327,6 +327,7 @@ def test_a_trial_that_diverges_leaves_json_behind(tmp_path):
     found = (tmp_path / "run" / "result.json").read_text()
     assert "Infinity" not in found
     assert [one["loss"] for one in json.loads(found)["trials"]] == [None, None]
+    assert "; trials of 2 architectures decided instead" in json.loads(found)["verdict"]["sentence"]
 
 
 def test_a_selection_continues_between_its_trials(tmp_path, monkeypatch):

@@ -53,11 +53,15 @@ def _about_rounds(run: Run) -> Iterator[str]:
 
 
 def _about_cell(run: Run, architecture: Architecture | str | None) -> Iterator[str]:
-    entropy, verdict = as_float(run.last("entropy")), (run.result or {}).get("verdict")
+    result, entropy = run.result or {}, as_float(run.last("entropy"))
+    verdict, tried = result.get("verdict"), bool(result.get("trials"))
     if isinstance(verdict, Mapping):
         if not verdict.get("decided"):
-            yield f"{verdict.get('sentence')}. The cell may be little better than a random one."
-    elif run.result is not None and entropy > _UNDECIDED:  # a run of an earlier version; every search starts there
+            reason, advice, more = str(verdict.get("sentence")).partition("; search longer")
+            instead = "; the trials decided instead" if advice else ""  # an earlier version gave advice to all
+            random = f"{advice}{more}. The cell may be little better than a random one"
+            yield f"{reason}{instead if tried else random}."
+    elif run.result is not None and entropy > _UNDECIDED and not tried:  # a run of an earlier version
         yield (
             f"α is still almost uniform (entropy {entropy:.3f} of 1): the cell may be little better than a random one. "
             "Search longer, or with a larger alpha.rate."

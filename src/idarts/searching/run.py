@@ -116,7 +116,7 @@ def _verdict(search: Search, log: list[dict[str, Any]]) -> Verdict | None:
         return None
     stage = search.stage + 1 if len(search.stages) > 1 else None
     path = [entry["alpha"] for entry in log if entry.get("alpha") and entry.get("stage") == stage]
-    return verdict(*search.spread(), path, search.mask)
+    return verdict(*search.spread(), path, search.mask, len({as_text(tried.architecture) for tried in search.tried}))
 
 
 def _growing(settings: RunConfig, search: Search) -> tuple[str, ...]:

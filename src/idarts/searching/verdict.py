@@ -30,6 +30,7 @@ class Verdict:
     margin: float
     decisions: int
     clear: int | None  # decisions whose lead is more than noise; None where there are too few rounds to tell
+    trials: int = 0  # architectures that the selection trained: these trials decided, then
 
     @property
     def decided(self) -> bool:
@@ -41,6 +42,8 @@ class Verdict:
     def sentence(self) -> str:
         """The verdict in one line.
 
+        >>> Verdict(0.5, 0.1, decisions=6, clear=1, trials=8).sentence
+        'α did not decide: only 1 of 6 decisions lead by more than noise; trials of 8 architectures decided instead'
         >>> Verdict(0.99, 0.01, decisions=6, clear=None).sentence
         'α did not decide: it is still almost uniform (entropy 0.990 of 1); search longer, or with a larger alpha.rate'
         """
@@ -49,8 +52,11 @@ class Verdict:
             return f"α decided: entropy {self.entropy:.3f} of 1{shown}"
         if self.entropy > UNIFORM:
             reason = f"it is still almost uniform (entropy {self.entropy:.3f} of 1{shown})"
-            return f"α did not decide: {reason}; search longer, or with a larger alpha.rate"
-        return f"α did not decide: only {shown[2:]}; search longer, with more images, or with selection.rule trials"
+            advice = "or with a larger alpha.rate"
+        else:
+            reason, advice = f"only {shown[2:]}", "with more images, or with selection.rule trials"
+        instead = f"trials of {self.trials} architectures decided instead"
+        return f"α did not decide: {reason}; {instead if self.trials else f'search longer, {advice}'}"
 
     def to_data(self) -> dict[str, Any]:
         """JSON types only, for a run's result."""
@@ -58,7 +64,7 @@ class Verdict:
 
 
 def verdict(
-    entropy: float, margin: float, path: Sequence[Mapping[str, Sequence[Sequence[float]]]], mask: Mask
+    entropy: float, margin: float, path: Sequence[Mapping[str, Sequence[Sequence[float]]]], mask: Mask, trials: int = 0
 ) -> Verdict:
     """The verdict on a search whose α took this path, at equal distances, among the options of the mask.
 
@@ -71,14 +77,14 @@ def verdict(
     places = [round(place * (len(path) - 1) / BLOCKS) for place in range(BLOCKS + 1)] if path else []
     points = [path[place] for place in sorted(set(places))]
     if len(points) <= FEWEST:
-        return Verdict(entropy, margin, decisions, None)
+        return Verdict(entropy, margin, decisions, None, trials)
     clear = 0
     for name, rows in mask.items():
         over_time = torch.tensor([point[name] for point in points])  # (points, decisions, options)
         for row, alive in enumerate(rows):
             if open_rows[name][row]:
                 clear += _is_clear(over_time[:, row][:, torch.tensor(alive)])
-    return Verdict(entropy, margin, decisions, clear)
+    return Verdict(entropy, margin, decisions, clear, trials)
 
 
 def _is_clear(values: Tensor) -> bool:
