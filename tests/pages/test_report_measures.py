@@ -100,6 +100,16 @@ def test_every_field_of_a_gradient_search_has_its_own_place(tmp_path):
     assert "Other measures" not in seen.text
 
 
+def test_a_method_without_an_implicit_part_has_no_share(tmp_path):
+    """0.2.0 logged 0 in every round of first order."""
+    run = write_run(tmp_path / "run")
+    for share, shown in ((0.0, False), (0.1, True)):
+        lines = [line | {"implicit_share": 0.0} for line in metrics()]
+        lines[5]["implicit_share"] = share
+        (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        assert ("Implicit share" in read(run).text) == shown
+
+
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just([1.0])
 FIELDS = st.sampled_from(
     ["seconds", "valid_accuracy", "valid_loss", "norm", "entropy", "contraction", "gradient_evaluations", "epoch"]

@@ -268,7 +268,12 @@ def test_going_back_forgets_the_curvature_that_was_seen_since(parts):
 def test_a_learning_rate_that_ends_at_zero_is_no_error(parts):
     found = list(begin(parts, "darts-one-step", rounds=3, weights={"last_rate": 0.0}).rounds())
     assert found[-1].rate == 0.0
-    assert [one.measures["implicit_share"] > 0 for one in found] == [True, True, False]
+    assert [bool(one.measures["implicit_share"]) for one in found] == [True, True, False]
+
+
+def test_first_order_has_no_implicit_share(parts):
+    (found,) = begin(parts, "darts-first-order", rounds=1).rounds()
+    assert found.measures["implicit_share"] is None
 
 
 def test_a_budget_that_ends_in_the_warm_up_finds_nothing(parts):

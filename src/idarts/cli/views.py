@@ -94,7 +94,7 @@ def _alpha(latest: Round) -> Text:
     norm = _value(latest, "norm")
     if norm is None:  # a method without hypergradients
         return Text(spread)
-    return Text(f"{spread}  hypergradient {norm:.2e}, implicit {_percent(_value(latest, 'implicit_share'))}")
+    return Text(f"{spread}  hypergradient {norm:.2e}{_shown(', implicit {:.1f} %', latest, 'implicit_share', 100)}")
 
 
 def _series(latest: Round) -> Text:

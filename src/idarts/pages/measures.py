@@ -22,6 +22,7 @@ class Measure:
     of: Callable[[Run], str] = lambda run: ""  # the end of the title: what it is measured on, or in
     limit: float | None = None
     sparse: tuple[str, ...] = ()  # fields that are measured only now and then: their lines have no gaps
+    unless_zero: bool = False  # no chart of zeros alone: an earlier version logged them for what it did not compute
 
 
 def _on_data(run: Run) -> str:
@@ -97,6 +98,7 @@ HYPERGRADIENT = (
         "How much of the hypergradient comes through the weights. Near 0, first order would be enough; "
         "the larger it is, the more the implicit part matters.",
         percent=True,
+        unless_zero=True,
     ),
     Measure(
         "Contraction ‖I − γH‖",
@@ -167,6 +169,7 @@ def charts(run: Run, measures: Sequence[Measure]) -> list[Chart]:
             ends=True,
         )
         for measure in measures
+        if not (measure.unless_zero and all((run.series(key) == 0).all() for key in measure.fields.values()))
     ]
     return [one for one in made if one.curves]
 

@@ -150,7 +150,8 @@ class Gradient(Stepping):
         search.spent.gradient_evaluations += facts.gradient_evaluations
         norm = torch.cat([grad.reshape(-1) for grad in estimate.grads]).norm()
         valid_loss, accuracy, length = torch.stack([estimate.outer_loss, all_mean(seen[-1][1]), norm]).tolist()
-        measures = {"implicit_share": facts.implicit_share, "contraction": facts.contraction, "step": facts.step}
+        share = facts.implicit_share if method.needs_inner else None  # first order has no implicit part
+        measures = {"implicit_share": share, "contraction": facts.contraction, "step": facts.step}
         return Step(valid_loss, accuracy, {"norm": length, **measures, **watched})
 
     def state_dict(self) -> dict[str, Any]:
