@@ -104,6 +104,8 @@ def test_trials_are_drawn_and_their_texts_remain(tmp_path):
     assert tried.count(NAS_BENCH_201) == 4  # each as text, and as the name of the drawing
     assert "Loss 0.250 after 8 steps, 0.125 after 16 steps" in tried
     assert "mine &lt;2&gt;" in tried
+    assert "These architectures were trained from scratch" in tried
+    assert "neighbours" not in tried  # a fit, or selection.candidates, may propose others
 
 
 def test_an_architecture_in_a_run_is_never_the_name_of_a_file(tmp_path):
