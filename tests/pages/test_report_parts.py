@@ -6,12 +6,12 @@ import io
 import numpy as np
 import pytest
 from PIL import Image
-from report_runs import NAS_BENCH_201, SHAPES, write_run
+from report_runs import NAS_BENCH_201, SHAPES, config, write_run
 
 from idarts.arch import parse, to_json
 from idarts.engine.folder import Run
 from idarts.layers.graph import complete_edges
-from idarts.pages import labels, read_run, write_report
+from idarts.pages import labels, page, read_run, write_report
 from idarts.pages.heat import COLUMNS, heat
 from idarts.spaces import darts, nas_bench_201, space
 
@@ -91,6 +91,31 @@ def test_an_alpha_that_has_hardly_moved_looks_like_nothing(tmp_path):
     assert (weak.options[0].share, strong.options[0].share) == ("20.1 %", "80.0 %")
     assert pixels(weak)[:, -1, 3].max() == 0
     assert pixels(strong)[0, -1, 3] == 255
+
+
+def test_a_dropped_option_is_grey_and_has_no_share(tmp_path):
+    run = read_run(write_run(tmp_path / "run", rounds=4))
+    for line in run.rounds[2:]:
+        line["alpha"]["cell"][0, 1:4] = np.nan
+    run.rounds[1]["alpha"]["cell"][1, 2] = np.nan  # only once: not a number
+    drawn = heat(run)
+    first, second, *_ = drawn.groups[0].decisions
+    assert [option.share for option in first.options[1:4]] == ["dropped"] * 3
+    assert sum(float(first.options[place].share.removesuffix(" %")) for place in (0, 4)) == pytest.approx(100, abs=0.2)
+    assert first.options[1].packed[4:] == "----"
+    assert first.options[1].packed[:4].isalnum()
+    assert [option.packed[2:4] for option in second.options] == ["--"] * 5
+    assert (drawn.dropped, drawn.unknown) == (True, True)
+    assert "grey: dropped; grey: not a number" in page(run)
+
+
+def test_weights_that_are_not_the_softmax_are_not_called_so(tmp_path):
+    fair = page(read_run(write_run(tmp_path / "run", settings=config() | {"relaxation": "sigmoid"})))
+    assert "The number is the softmax of α at the end" in fair
+    assert "they come from the relaxation sigmoid" in fair
+    usual = page(read_run(write_run(tmp_path / "usual", settings=config() | {"relaxation": "softmax"})))
+    assert "the option’s weight (softmax of α)" in usual
+    assert "they come from the relaxation" not in usual
 
 
 def test_trials_are_drawn_and_their_texts_remain(tmp_path):

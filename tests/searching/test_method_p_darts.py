@@ -2,6 +2,7 @@
 
 import math
 from itertools import islice
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,11 +10,16 @@ from tiny import begin
 from torch import nn
 
 from idarts import InputError
+from idarts.engine.entries import as_alpha
+from idarts.engine.folder import Run
 from idarts.layers.graph import Fan
+from idarts.pages.heat import heat
+from idarts.searching.log import Log
 from idarts.searching.selections.few_skips import FewSkips
 from idarts.searching.settings import Config
 from idarts.searching.stage import prune
 from idarts.searching.stages.p_darts import p_darts, skip_dropout
+from idarts.searching.verdict import verdict
 from idarts.spaces.darts import EDGES, OPS
 
 
@@ -40,6 +46,25 @@ def test_a_search_goes_deeper_with_fewer_options_and_fresh_alpha():
     assert seen == [(1, 3, 5), (1, 3, 5), (2, 6, 4), (2, 6, 4), (3, 9, 2), (3, 9, 2)]
     assert not any(row[search.net.none] for row in search.mask["cell"])
     assert search.a[0].abs().max() < 3 * 0.1 + 0.01  # two rounds at a rate of at most 0.1, from 1e-3·randn
+
+
+def test_the_log_and_its_picture_have_no_alpha_of_dropped_options():
+    search = begin("p-darts", 6)
+    log = Log(search)
+    lines = [log.entry(one) for one in search.rounds()]
+    assert [sum(value is None for value in line["alpha"]["cell"][0]) for line in lines] == [0, 0, 1, 1, 3, 3]
+    alphas = [{"alpha": as_alpha("", line["alpha"])} for line in lines]
+    drawn = heat(
+        Run(Path("run"), {"space": "nas-bench-201"}, [one | two for one, two in zip(lines, alphas, strict=True)])
+    )
+    for decision in drawn.groups[0].decisions:
+        left = [float(one.share.removesuffix(" %")) for one in decision.options if one.share != "dropped"]
+        assert len(left) == 2
+        assert sum(left) == pytest.approx(100, abs=0.2)
+        assert sum(one.largest for one in decision.options) == 1
+    assert drawn.dropped
+    assert not drawn.unknown
+    assert verdict(0.5, 0.2, [line["alpha"] for line in lines[-1:] * 20], search.mask).clear == 0
 
 
 @pytest.mark.parametrize("stopped", [1, 3])

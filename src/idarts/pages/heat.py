@@ -15,6 +15,7 @@ from idarts.pages.numbers import percent
 COLUMNS = 120  # of a picture at most
 ROUNDS = 5  # of a table at most
 _SHADES = 24  # few, so that pictures stay small
+USUAL = "softmax"  # the relaxation whose weights are the softmax
 SPAN = 4  # full colour at so many times the equal share: the same on every page, so that a weak α looks weak
 _TINY = 1e-30  # in place of a weight that the softmax rounded to 0
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -26,7 +27,7 @@ class Option:
     """One option of a decision: its weight at the end, at some rounds for the table, and at all columns."""
 
     name: str
-    share: str
+    share: str  # in percent, or "dropped"
     largest: bool
     some: list[str]
     packed: str
@@ -58,10 +59,12 @@ class Heat:
     rounds: list[int]  # of the columns
     some: list[int]  # of the tables
     unknown: bool  # some weights are not numbers
+    dropped: bool  # some options left before the end
+    relaxation: str  # the name of one that may weight the options otherwise than by the softmax, or empty
 
 
 def heat(run: Run) -> Heat | None:
-    """The weights (the softmax of α) over time, or None for a run without α.
+    """The softmax of α over time, or None for a run without α.
 
     >>> from pathlib import Path
     >>> rounds = [{"number": 1, "alpha": {"mine": np.array([[0.0, 1.0]])}}]
@@ -88,7 +91,9 @@ def heat(run: Run) -> Heat | None:
         [Group(heading, decisions) for heading, decisions in groups.items()],
         numbers,
         [numbers[place] for place in _even(len(numbers), ROUNDS)],
-        unknown=not all(np.isfinite(shares).all() for shares in weights.values()),
+        unknown=any((np.isnan(shares) & ~_dropped(shares)).any() for shares in weights.values()),
+        dropped=any(_dropped(shares).any() for shares in weights.values()),
+        relaxation="" if (relaxation := str(run.config.get("relaxation", USUAL))) == USUAL else relaxation,
     )
 
 
@@ -98,15 +103,28 @@ def _even(count: int, most: int) -> NDArray[np.int64]:
 
 
 def _over_time(matrices: Sequence[Floats | None], shape: tuple[int, ...], columns: list[int]) -> Floats:
-    """Softmax by rows among some columns, (times, decisions, options); NaN where α is missing or had another shape."""
+    """Softmax by rows among some columns, (times, decisions, options).
+
+    It is NaN where α is missing or had another shape, and for options that were dropped: these have no α any more.
+    """
     blank = np.full(shape, np.nan)
     alpha = np.stack([blank if matrix is None or matrix.shape != shape else matrix for matrix in matrices])[
         ..., columns
     ]
-    alpha[~np.isfinite(alpha).all(axis=2)] = np.nan
-    raised = np.exp(alpha - alpha.max(axis=2, keepdims=True))
-    shares: Floats = raised / raised.sum(axis=2, keepdims=True)
+    alpha[~np.isfinite(alpha)] = np.nan
+    dropped = _dropped(alpha)
+    alpha[(np.isnan(alpha) & ~dropped).any(axis=2)] = np.nan
+    raised = np.where(dropped, 0, np.exp(alpha - np.fmax.reduce(alpha, axis=2, keepdims=True)))
+    shares: Floats = np.where(dropped, np.nan, raised / raised.sum(axis=2, keepdims=True))
     return shares
+
+
+def _dropped(values: Floats) -> NDArray[np.bool_]:
+    """Which options have no number from a time on to the end, while others of their decision have one."""
+    missing = np.isnan(values)
+    to_the_end = np.logical_and.accumulate(missing[::-1])[::-1]
+    dropped: NDArray[np.bool_] = to_the_end & ~missing.all(axis=2, keepdims=True)
+    return dropped
 
 
 def _away(weights: Floats) -> Floats:
@@ -117,11 +135,18 @@ def _away(weights: Floats) -> Floats:
 
 def _decisions(labels: tuple[list[str], list[str]], weights: Floats, numbers: list[int]) -> Iterator[Decision]:
     rows, columns = labels
+    gone = _dropped(weights)[-1]
     for position, row in enumerate(rows):
-        last = weights[-1, position]
+        largest = np.fmax.reduce(weights[-1, position])
         options = [
-            Option(column, percent(share[-1]), bool(share[-1] == last.max()), _some_of(share), _packed(share))
-            for column, share in zip(columns, weights[:, position].T, strict=True)
+            Option(
+                column,
+                "dropped" if left else percent(share[-1]),
+                bool(share[-1] == largest),
+                _some_of(share),
+                _packed(share),
+            )
+            for column, share, left in zip(columns, weights[:, position].T, gone[position], strict=True)
         ]
         ends = ", ".join(f"{option.name} {option.share}" for option in options)
         alt = f"{row}, rounds {numbers[0]} to {numbers[-1]}; at the end {ends}"

@@ -27,13 +27,23 @@ class Log:
         if round.number % self.every == 0 or round.number in (1, self.search.total):
             architecture = self.search.current()
             if self.search.shares_weights:
-                alphas = self.search.net.alpha.items()
-                entry["alpha"] = {name: _rounded(alpha.tolist()) for name, alpha in alphas}
+                entry["alpha"] = self._alpha()
             entry["architecture"] = as_text(architecture)
             known = self.search.task.table_accuracy(architecture)
             entry |= {} if known is None else {"table_accuracy": known}
             self._warn_of_collapse(architecture, round)
         return entry
+
+    def _alpha(self) -> dict[str, list[list[float | None]]]:
+        """α, without the values of the options that the search has dropped by now."""
+        search, first = self.search, self.search.full_mask()
+        return {
+            name: [
+                [None if had and not has else round(value, 5) for value, had, has in zip(*columns, strict=True)]
+                for columns in zip(alpha.tolist(), first[name], search.mask[name], strict=True)
+            ]
+            for name, alpha in search.net.alpha.items()
+        }
 
     def _warn_of_collapse(self, architecture: Architecture, round: Round) -> None:
         ops = [edge.op for cell in architecture.cells.values() for edge in cell.edges if edge.op]
@@ -59,7 +69,3 @@ def _remedy(round: Round) -> str:
         losses = f"training loss {train:.2g}, validation loss {valid:.2g}"
         return f"the weights know their images by heart ({losses}): give them more by a smaller `valid`, or end earlier"
     return "lower alpha.rate, or warm the weights up longer (weights.warmup)"
-
-
-def _rounded(rows: list[list[float]]) -> list[list[float]]:
-    return [[round(value, 5) for value in row] for row in rows]

@@ -164,7 +164,7 @@ class Search(Budgeted):
                 raise InputError("there are no weights to train in this model: all are frozen, or it has none")
             require_built(self.net, self.settings, self.relaxation)
             copy_from_first(self.net)
-            self.mask = self.mask or self._full_mask()
+            self.mask = self.mask or self.full_mask()
             require_same_decisions(self.net, self.mask)
             if index == 0 and getattr(self._make_strategy, "steps_alpha", False):  # pruning may cut nodes off later
                 self._train_mode()
@@ -179,14 +179,14 @@ class Search(Budgeted):
         """Prune the options by α, then begin the next stage with a fresh supernet."""
         upcoming, net = self.stages[self.stage + 1], self.net
         before = [alpha.detach().clone() for alpha in self.a]
-        self.mask = next_mask(net, self.mask or self._full_mask(), upcoming)
+        self.mask = next_mask(net, self.mask or self.full_mask(), upcoming)
         self._enter(self.stage + 1)
         if upcoming.keep_alpha:
             with torch.no_grad():
                 for alpha, kept in zip(self.a, before, strict=True):
                     alpha.copy_(kept)
 
-    def _full_mask(self) -> Mask:
+    def full_mask(self) -> Mask:
         """All options of every decision, except `none` where the settings leave it out."""
         barred = None if self.settings.none else self.net.none
         return {name: [[c != barred for c in range(a.shape[1])] for _ in a] for name, a in self.net.alpha.items()}

@@ -9,6 +9,7 @@ than CLEAR times the walk's.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import compress
 from typing import Any
 
 import torch
@@ -64,7 +65,11 @@ class Verdict:
 
 
 def verdict(
-    entropy: float, margin: float, path: Sequence[Mapping[str, Sequence[Sequence[float]]]], mask: Mask, trials: int = 0
+    entropy: float,
+    margin: float,
+    path: Sequence[Mapping[str, Sequence[Sequence[float | None]]]],
+    mask: Mask,
+    trials: int = 0,
 ) -> Verdict:
     """The verdict on a search whose α took this path, at equal distances, among the options of the mask.
 
@@ -80,10 +85,10 @@ def verdict(
         return Verdict(entropy, margin, decisions, None, trials)
     clear = 0
     for name, rows in mask.items():
-        over_time = torch.tensor([point[name] for point in points])  # (points, decisions, options)
         for row, alive in enumerate(rows):
             if open_rows[name][row]:
-                clear += _is_clear(over_time[:, row][:, torch.tensor(alive)])
+                living = [list(compress(point[name][row], alive)) for point in points]  # (points, options)
+                clear += _is_clear(torch.tensor(living))
     return Verdict(entropy, margin, decisions, clear, trials)
 
 
