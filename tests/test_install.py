@@ -8,9 +8,6 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, req
 
 import pytest
 
-# idarts.data imports it for every source today, wherever the images come from. To be emptied.
-EAGER_TODAY = ("pillow",)
-
 HIDE = """
 import sys
 from importlib.machinery import PathFinder
@@ -49,6 +46,7 @@ def run(code, *packages, cwd=None):
     )
 
 
+ALWAYS = ("torch", "numpy", "pydantic", "safetensors")  # what `pip install idarts` brings
 CORE = """
 import torch
 from idarts.hypergrad import Neumann, hypergradient
@@ -83,8 +81,14 @@ print(sorted(result.architecture.choices))
 """
 
 
+@pytest.mark.parametrize("package", ["pages", "experiments", "fitting"])
+def test_a_package_can_be_imported_without_extras(package):
+    done = run(f"import idarts.{package}", *ALWAYS)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_search_from_python_needs_no_extra(tmp_path):
-    done = run(SEARCH, "torch", "numpy", "pydantic", "safetensors", *EAGER_TODAY, cwd=tmp_path)
+    done = run(SEARCH, *ALWAYS, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "['layer']"
 
@@ -94,14 +98,14 @@ def test_a_search_from_python_needs_no_extra(tmp_path):
 )
 def test_a_command_names_the_extra_that_it_needs(command, extra):
     code = f"import sys; from idarts.cli import main; sys.exit(main({command.split()!r}))"
-    done = run(code, "torch", "numpy", "pydantic", "safetensors", *EAGER_TODAY)
+    done = run(code, *ALWAYS)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(rf"idarts: this needs (rich|yaml): pip install 'idarts\[{extra}\]'\n", done.stderr)
 
 
 def test_doctor_works_without_extras_and_names_them():
     code = "from idarts.cli import main; main(['--version']); main(['doctor'])"
-    done = run(code, "torch", "numpy", "pydantic", "safetensors", *EAGER_TODAY)
+    done = run(code, *ALWAYS)
     assert done.stdout.startswith("idarts ")
     assert "(no rich, yaml" in done.stdout
     assert "pip install 'idarts[cli]'" in done.stdout

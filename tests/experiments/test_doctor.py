@@ -114,7 +114,7 @@ def test_what_an_extra_brings_and_is_missing_is_no_error(monkeypatch, capsys):
     assert code == 0
     assert (found["cli"]["state"], found["cli"]["help"]) == ("missing", "pip install 'idarts[cli]'")
     assert found["digits"]["state"] == "missing"
-    assert found["experiments"]["state"] == "found"
+    assert found["report"]["state"] == "found"
 
 
 @pytest.mark.parametrize("where", ["", "/no/such/folder"])

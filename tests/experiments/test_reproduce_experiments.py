@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
@@ -27,6 +28,14 @@ FEW = {"table-2": {"methods": ("random-trials",)}}  # all of its rows would take
 
 def reproduce(name, request, tell=lambda _: None):
     return run_experiment(EXPERIMENTS[name], request, tell=tell)
+
+
+@pytest.mark.parametrize(("name", "module"), [("practice", "scipy"), ("table-hypergradients", "sklearn")])
+def test_an_experiment_says_before_its_first_job_what_it_needs(monkeypatch, tmp_path, name, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=r"need sc.*: pip install 'idarts\[experiments\]'"):
+        reproduce(name, Request(tmp_path / "out", "smoke", (1,)))
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.fixture(scope="module")

@@ -26,8 +26,8 @@ MODULES = {"pillow": "PIL", "pyyaml": "yaml", "scikit-learn": "sklearn"}  # of p
 # extra → (modules that it installs, what they are for)
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "cli": (("rich", "yaml", "PIL", "sklearn"), "this command line, images, the digits data"),
-    "experiments": (("scipy",), "statistics of comparisons"),
-    "report": (("jinja2",), "reports and pages"),
+    "experiments": (("scipy", "sklearn"), "statistics of comparisons, the digits data"),
+    "report": (("jinja2", "PIL"), "reports and pages"),
     "draw": (("pygraphviz",), "drawings of cells"),
     "tables": (("pyarrow",), "tables from Parquet files"),
     "tensorboard": (("tensorboard",), "--log tensorboard: live curves in a browser"),

@@ -88,6 +88,11 @@ def holm(values: Sequence[float | None]) -> list[float | None]:
     return corrected
 
 
+def require_scipy() -> None:
+    """Raise an InputError if there can be no tests: call it before work that ends in them."""
+    _scipy_stats()
+
+
 def _scipy_stats() -> Any:
     try:
         from scipy import stats  # noqa: PLC0415 (an extra)

@@ -2,10 +2,12 @@
 
 import base64
 import io
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+
+from idarts.errors import InputError
 
 THUMBNAIL = 96  # pixels, of the longer side at most
 _EXACT = 48  # up to this size an image stays as it is, pixel by pixel
@@ -19,7 +21,7 @@ def data_url(pixels: NDArray[np.uint8]) -> str:
     'data:image/png;base64,'
     """
     file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG", optimize=True)
+    _pillow().fromarray(pixels).save(file, "PNG", optimize=True)
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
@@ -42,8 +44,16 @@ def thumbnail(image: NDArray[np.uint8]) -> str:
     ('data:image/png;base64,', 'data:image/jpeg;base64,')
     """
     colours = np.moveaxis(image, 0, -1) if len(image) == 3 else np.repeat(image[0][..., None], 3, axis=-1)
-    picture, file = Image.fromarray(np.ascontiguousarray(colours)), io.BytesIO()
+    picture, file = _pillow().fromarray(np.ascontiguousarray(colours)), io.BytesIO()
     form = "png" if max(picture.size) <= _EXACT else "jpeg"
     picture.thumbnail((THUMBNAIL, THUMBNAIL))
     picture.save(file, form)
     return f"data:image/{form};base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image  # noqa: PLC0415 (an extra)
+    except ImportError:
+        raise InputError("pictures in pages need Pillow: pip install 'idarts[report]'") from None
+    return Image

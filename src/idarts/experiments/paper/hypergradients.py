@@ -12,7 +12,7 @@ from idarts.experiments.experiment import Experiment, Request
 from idarts.experiments.jobs import FunctionJob, Job
 from idarts.experiments.paper import add, theory
 from idarts.experiments.paper.measure import cost, quality
-from idarts.experiments.paper.small_supernet import SmallSupernet, Tensors, small_supernet, stepped
+from idarts.experiments.paper.small_supernet import SmallSupernet, Tensors, require_digits, small_supernet, stepped
 from idarts.experiments.paper.theory_page import COLUMNS, sections
 from idarts.experiments.store import Row, digest
 from idarts.hypergrad import Estimate, Method
@@ -60,6 +60,7 @@ def doubling(largest: int) -> list[int]:
 
 
 def _plan(request: Request) -> Iterator[Job]:
+    require_digits()
     size = SIZES[request.preset]
     for case in (*WITHOUT_K, *AT_OPTIMUM):
         yield _job("at w*", case, {"sizes": size}, size=size)

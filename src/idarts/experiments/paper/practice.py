@@ -14,7 +14,7 @@ from idarts.engine.folder import RESULT
 from idarts.experiments.experiment import Experiment, Request
 from idarts.experiments.jobs import FunctionJob, Job
 from idarts.experiments.paper import add
-from idarts.experiments.statistics import paired
+from idarts.experiments.statistics import paired, require_scipy
 from idarts.experiments.store import Row, digest
 from idarts.fitting import fit
 from idarts.fitting.outcome import read_result
@@ -46,6 +46,7 @@ COLUMNS = (
 
 
 def _plan(request: Request) -> Iterator[Job]:
+    require_scipy()
     minutes = MINUTES[request.preset]
     sources = SMOKE if request.preset == "smoke" else {name: source_of(name) for name in SETS}
     for seed in request.seeds:  # seed by seed, so that an experiment that is stopped early has complete seeds

@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, cross_entropy
+
+from idarts.errors import InputError
 
 Tensors = tuple[Tensor, ...]
 FUNCTIONS: tuple[Callable[[Tensor], Tensor], ...] = (torch.tanh, torch.sin, torch.nn.functional.softplus)
@@ -36,6 +39,12 @@ class SmallSupernet:
         shares = a[0].softmax(dim=1)
         outputs = torch.stack([function(inside) for function in FUNCTIONS], dim=2)
         return cross_entropy((outputs * shares).sum(dim=2) @ w[1], self.y[part])
+
+
+def require_digits() -> None:
+    """Raise an InputError if the digits are not installed: call it before jobs that need them."""
+    if find_spec("sklearn") is None:
+        raise InputError("the digits need scikit-learn: pip install 'idarts[experiments]'")
 
 
 @cache
