@@ -19,6 +19,7 @@ from idarts.experiments.comparison import at_equal_cost, compare, pairs
 from idarts.experiments.facts import facts
 from idarts.experiments.record import write_record
 from idarts.experiments.statistics import holm, paired, permutation, t_test
+from idarts.pages.comparison import sections
 
 CELL = to_data(parse("nas-bench-201:0"))
 
@@ -145,6 +146,9 @@ def test_settings_that_differ_make_groups_and_budgets_by_seed_do_not(tmp_path):
     by_method = compare([tmp_path, tmp_path], by=["method"])  # twice the same folder are the same runs
     assert [len(group.runs) for group in by_method.groups] == [4]
     assert any("several runs with one seed" in note for note in by_method.notes)
+    table = next(section for section in sections(facts(by_method)) if section.header)
+    assert dict(zip(table.header, table.rows[0], strict=True))["runs"] == "4"  # of two seeds
+    assert "seeds" not in table.header
 
 
 def make_sweep(folder, **described):
@@ -201,6 +205,14 @@ def test_what_cannot_be_compared_is_said(runs, tmp_path, capsys):
         shown = capsys.readouterr().err
         assert said in shown
         assert shown.count("\n") == 1
+
+
+def test_no_accuracy_is_called_the_supernets_where_there_may_be_none(runs, capsys):
+    make_run(runs / "r", "random-trials", 1)
+    assert main(["compare", str(runs)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "supernet valid" not in shown
+    assert "that of the supernet or, for a method without one, of the networks that it tries" in shown
 
 
 def test_damaged_runs_are_listed_and_the_others_compared(runs, capsys):
@@ -275,7 +287,7 @@ def test_names_are_never_cut(tmp_path, monkeypatch, capsys, columns):
     assert "…" not in shown
     for group in compare([swept]).groups:
         assert f"\n {group.name} " in shown
-    wide = "supernet" in shown.split("Paired by seed")[0].split("The supernet")[0]
+    wide = "rounds" in shown.split("Paired by seed")[0].split("“")[0]  # the header has all measures
     assert wide == (columns != "80")
     assert ("2 more measures are not shown; use a wider terminal" in shown) == (not wide)
     assert ("darts-first-order data.augment-with-a-long-game −" in shown) == wide

@@ -237,4 +237,6 @@ def test_a_damaged_result_is_named(images, tmp_path):
 
 def test_a_finished_sweep_has_a_page_that_compares(images, tmp_path):
     page = sweep(plan(tiny(images, methods=["darts-first-order", "gdas"])), tmp_path)
-    assert "darts-first-order − gdas" in (page.parent / "results.md").read_text()
+    text = (page.parent / "results.md").read_text()
+    assert "darts-first-order − gdas" in text
+    assert "searches are planned; the tables have all finished searches of this folder." in text

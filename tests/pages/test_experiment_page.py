@@ -63,7 +63,14 @@ def facts(seeds=3, pairs=True):
 
 def test_a_comparison_comes_from_plain_data(tmp_path):
     means, tests, dots, curves = sections(facts())
-    assert means.header == ["", "seeds", "cifar10 test", "supernet valid", "at 1,234 evaluations", *means.header[-2:]]
+    assert means.header == [
+        "",
+        "runs",
+        "cifar10 test",
+        "valid, last rounds",
+        "at 1,234 evaluations",
+        *means.header[-2:],
+    ]
     assert means.rows[0] == ["a", "3", "93.00±1.00", "9300.00±100.00", "93.00±1.00", "93", "–"]
     assert tests.rows == [["a − b", "3", "-0.50", "–", "0.250", "0.250", "1.0e-04"]]
     assert tests.notes[-1] == "With 3 seeds, the smallest possible p is 0.25."
@@ -76,7 +83,7 @@ def test_a_comparison_comes_from_plain_data(tmp_path):
     assert page.count("<figure") == 3
     assert page.count('class="dot seed') == 2 * 2 * 3  # groups, measures, seeds
     assert "<h1>Comparison on digits" in page
-    assert (tmp_path / "out" / "comparison.csv").read_text().startswith("group,seeds,cifar10_test_mean,")
+    assert (tmp_path / "out" / "comparison.csv").read_text().startswith("group,runs,cifar10_test_mean,")
 
 
 def test_without_jinja_an_error_says_what_to_install(monkeypatch):

@@ -74,7 +74,8 @@ class Plan:
         3
         """
         show = _show if find_spec("jinja2") and find_spec("scipy") else None  # a sweep can do without a page
-        jobs, summary = self.jobs.values(), f"{len(self.jobs)} searches."
+        summary = f"{len(self.jobs)} searches are planned; the tables have all finished searches of this folder."
+        jobs = self.jobs.values()
         return Experiment(SWEEP, summary, lambda _: jobs, show, fixed=(), kind=SWEEP, from_folders=True)
 
 

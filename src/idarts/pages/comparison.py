@@ -18,7 +18,7 @@ from idarts.pages.template import require_jinja
 
 TABLE = "comparison.csv"
 _SHARE = "valid_accuracy"  # a share; the other measures are in percent
-_LABELS = {_SHARE: "valid accuracy of the supernet", "table": "accuracy by the table"}
+_LABELS = {_SHARE: "validation accuracy over recent rounds", "table": "accuracy by the table"}
 _COSTS = {"gradient_evaluations": "evaluations", "seconds": "seconds"}
 
 Facts = Mapping[str, Any]  # as `idarts.experiments.facts` makes them
@@ -53,11 +53,11 @@ def as_csv(facts: Facts) -> str:
     """One line a group.
 
     >>> as_csv({"groups": [{"name": "darts", "seeds": [1], "seconds": {"mean": 2.0, "std": None}}]})
-    'group,seeds,seconds_mean,seconds_std\\ndarts,1,2.0,\\n'
+    'group,runs,seconds_mean,seconds_std\\ndarts,1,2.0,\\n'
     """
     rows = []
     for group in facts["groups"]:
-        row: dict[str, Any] = {"group": group["name"], "seeds": len(group["seeds"])}
+        row: dict[str, Any] = {"group": group["name"], "runs": len(group["seeds"])}
         for name, summary in group.items():
             if isinstance(summary, dict):
                 row |= {f"{name}_mean": summary["mean"], f"{name}_std": summary["std"]}
@@ -79,18 +79,19 @@ def _means(facts: Facts, brief: bool) -> Section:
         for group in facts["groups"]
     ]
     notes = [
-        f"The supernet's accuracy is that of its last rounds, on validation batches of {_data(facts)}; "
-        "all others are the table's, on the data that the column names."
+        f"“{_label(_SHARE)}” is the mean accuracy over these rounds, on validation batches of {_data(facts)}: that of "
+        "the supernet or, for a method without one, of the networks that it tries. All others are the table's, on the "
+        "data that the column names."
     ]
     if any(len(group["seeds"]) == 1 for group in facts["groups"]):
-        notes.append("A group with one seed has no deviation, so nothing is known about its uncertainty.")
+        notes.append("A group with one run has no deviation, so nothing is known about its uncertainty.")
     if equal:
         notes.append(f"At equal cost: {_LABELS[equal['measure']]}. Evaluations are gradient evaluations.")
     if brief and len(facts["measures"]) > 1:
         hidden = len(facts["measures"]) - 1
         notes.append(f"{hidden} more measures are not shown; use a wider terminal, --json or --out.")
-    title = f"Searches on {_data(facts)}: mean ± standard deviation over seeds, accuracies in percent"
-    return Section(title, (), ["", "seeds", *map(_label, measures), *at_cost, *_COSTS.values()], rows, notes=notes)
+    title = f"Searches on {_data(facts)}: mean ± standard deviation over runs, accuracies in percent"
+    return Section(title, (), ["", "runs", *map(_label, measures), *at_cost, *_COSTS.values()], rows, notes=notes)
 
 
 def _tests(facts: Facts, minus: str) -> Section:
@@ -123,7 +124,7 @@ def _tests(facts: Facts, minus: str) -> Section:
 def _chart(kind: str, curves: list[dict[str, Any]]) -> Chart:
     lines = [banded(one["name"], np.array(one["cost"]), _scale(kind) * np.array(one["values"])) for one in curves]
     reading = (
-        "The horizontal axis counts gradient evaluations, including those of T and K. Lines are means over seeds; "
+        "The horizontal axis counts gradient evaluations, including those of T and K. Lines are means over runs; "
         "bands are one standard deviation. A line ends at the mean cost of its runs, as in the table, with what they "
         "returned; a run that ended earlier keeps its last value."
     )
@@ -158,7 +159,7 @@ def _scale(measure: str) -> int:
 
 
 def _label(measure: str) -> str:
-    return "supernet valid" if measure == _SHARE else measure.replace("_", " ")
+    return "valid, last rounds" if measure == _SHARE else measure.replace("_", " ")
 
 
 def _p(value: float | None) -> str:
