@@ -22,7 +22,9 @@ Log = Callable[[int, Estimate], object]
 
 
 class Bilevel:
-    """Minimises `outer(w*(a), a)` in a, where w*(a) minimises `inner(w, a)`. A round is some weight steps and one of a.
+    """Minimises `outer(w*(a), a)` in a, where w*(a) minimises `inner(w, a)`.
+
+    A round is `inner_steps` steps on w, then one step on a.
 
     The losses are functions of (w, a), the tensors of the two optimisers in their order; or iterators that give a new
     one for each use, such as `(lift(net, loss, batch, w, a) for batch in loader)`. `method` may also be a function
@@ -66,7 +68,7 @@ class Bilevel:
         self.rounds = 0
 
     def run(self, rounds: int, log: Log | None = None) -> Estimate:
-        """So many more rounds; `log` receives the number of each and its estimate. Returns the last estimate."""
+        """Run so many further rounds; `log` receives the number of each and its estimate. Returns the last estimate."""
         if rounds < 1:
             raise InputError(f"Bilevel: rounds={rounds} is not possible here; it must be at least 1")
         for _ in range(rounds):

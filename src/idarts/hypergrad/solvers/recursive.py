@@ -23,8 +23,8 @@ class Recursive(Warm):
     2021, "A near-optimal algorithm for stochastic bilevel optimization via double-momentum") use this form of momentum,
     which is STORM's. Here it acts on the directions of `Running`: D_v = (∂²L1/∂w² + damping) v − ∂L2/∂w, D_α = ∂L2/∂α −
     v · ∂²L1/∂α∂w. The batch ξ_t is evaluated at the last point, too, so a call costs twice that of `Running`, and noise
-    that does not depend on the point is averaged over 1/η calls without a lag behind the moving z. Noise that does is
-    collected over 1/η moves of z: take η near 1 while the steps are large.
+    that does not depend on the point is averaged over 1/η calls without a lag behind the moving z. If the noise changes
+    from point to point, the changes of the last 1/η moves of z add up: take η near 1 while the steps are large.
 
     >>> import torch
     >>> from idarts.hypergrad import hypergradient
