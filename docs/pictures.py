@@ -1,4 +1,4 @@
-"""Make the pictures of the README: a short search, its report in a browser, and a published cell. `make pictures`."""
+"""Make the pictures of the README: the pages of the demo's fit and of a short search, and a cell. `make pictures`."""
 
 import re
 import subprocess
@@ -9,6 +9,8 @@ from pathlib import Path
 from PIL import Image
 
 IMAGES = Path(__file__).parent / "images"
+DEMO = Path(__file__).parents[1] / "examples" / "fit_textures.py"
+SEARCH = "--preset", "smoke", "--rounds", "60", "--alpha.rate", "0.2", "--none", "false", "--selection.rule", "trials"
 BROWSER = "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"
 
 
@@ -26,10 +28,12 @@ def screenshot(page: Path, picture: Path, width: int, height: int) -> None:
 def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        run = str(Path(folder, "search"))
-        idarts("search", "--preset", "smoke", "--rounds", "60", "--alpha.rate", "0.2", "--none", "false", "--out", run)
-        idarts("report", run)
-        screenshot(next(Path(run).glob("*.html")), IMAGES / "report.png", 1100, 1110)
+        fit, run = Path(folder, "fit"), Path(folder, "search")
+        subprocess.run([sys.executable, str(DEMO), "--out", str(fit)], check=True)
+        screenshot(fit / "report.html", IMAGES / "fit.png", 1100, 820)
+        idarts("search", *SEARCH, "--selection.samples", "8", "--out", str(run))
+        idarts("report", str(run))
+        screenshot(run / "report.html", IMAGES / "report.png", 1100, 1110)
         cell = Path(folder, "cell.svg")
         idarts("arch", "draw", "iDARTS", "-o", str(cell))
         page = Path(folder, "cell.html")

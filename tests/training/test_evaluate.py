@@ -75,7 +75,7 @@ def test_mistakes_are_shown_as_pictures(facts):
     for image, text in zip(images, shown, strict=True):
         pixels = np.array(Image.open(io.BytesIO(base64.b64decode(text))))
         assert np.array_equal(pixels, image.permute(1, 2, 0).numpy())
-    assert "confidence 98.7 %" in html
+    assert "98.7 %</span>" in html
 
 
 def test_images_are_normalised_as_in_training_not_as_the_data_say(tmp_path, digits_folder):
