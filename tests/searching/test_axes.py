@@ -26,6 +26,7 @@ from idarts.searching.settings import Controller as ControllerSettings
 from idarts.searching.settings import Selection
 from idarts.searching.stage import Restricted
 from idarts.searching.strategies.controller import Controller, shapes_of
+from idarts.searching.strategy import Selected
 from idarts.spaces import Choice, ChoiceSupernet, nas_bench_1shot1, nas_bench_201, space
 from idarts.spaces.nas_bench_201 import OPS
 from idarts.spaces.relaxation import softmax
@@ -47,7 +48,7 @@ def begin(parts, method="idarts", name="nas-bench-201", **changes):
     return Task(supernet(name), train, valid, config(method, **{"rounds": 2, **changes})).search()
 
 
-def begin_on(net, batches, loss=cross_entropy, **selection):
+def begin_on(net, batches, loss=cross_entropy, minutes=None, **selection):
     """A search on a given supernet, whose validation batches are given."""
 
     class Repeated:
@@ -67,8 +68,12 @@ def begin_on(net, batches, loss=cross_entropy, **selection):
         def load_state_dict(self, state):
             self.place = state["place"]
 
-    settings = config(rounds=1, none=True, selection={"batches": len(batches), **selection})
+    settings = config(rounds=1, minutes=minutes, none=True, selection={"batches": len(batches), **selection})
     return Task(net, Repeated(), Repeated(), settings, loss).search()
+
+
+def interrupt(_message):
+    raise KeyboardInterrupt
 
 
 QUICK = {"samples": 3, "batches": 1}
@@ -262,6 +267,39 @@ class TestSelection:
         assert trials.seconds(search) == 0.5 * (7 * 5 + 3 * 10)  # seven of the 25 neighbours
         search.mask = {"cell": [[True, True, False, False, False]] * 2 + [[True] + [False] * 4] * 4}
         assert trials.seconds(search) == 0.5 * 3 * 5  # α's own, and one for each of the two that are open
+
+    @pytest.mark.parametrize("rule", [BestOf(), Evolution(2), Perturbation(), Perturbation(tune=10**6)])
+    def test_selections_end_with_the_minutes_and_can_be_stopped_on_the_way(self, rule):
+        """Each message takes 25 s here, so there is time for three candidates or decisions of a minute."""
+        batches = [(torch.randn(2, 1, 8, 8), torch.zeros(2).long())]
+        search, messages = begin_on(supernet(), batches, minutes=1.0, samples=30), []
+        search.spent.gradient_evaluations = 1.0  # of one second
+        search.clock.seconds = 1.0
+
+        def on_message(text):
+            messages.append(text)
+            search.clock.seconds += 25.0
+
+        search.on_message = on_message
+        before = search.net.state_dict()["alpha.cell"].clone()
+        search.weights.evaluations, steps = 1, []
+        search.weights.step = lambda _draw, _rate: steps.append(1)
+        selected = rule(search)
+        assert len(messages) == 3
+        assert all(text.startswith(("selection: best-of, ", "selection: evol", "selection: pert")) for text in messages)
+        assert selected.gradient_evaluations <= 3 * 4 * 2 / 3 + len(steps)
+        assert len(steps) <= 60
+        assert torch.equal(before, search.net.alpha["cell"])
+        search.on_message = interrupt
+        search.clock.seconds = 1.0
+        with pytest.raises(KeyboardInterrupt):
+            rule(search)
+
+    def test_decisions_without_time_are_those_of_alpha(self):
+        search = begin_on(supernet(), [(torch.randn(2, 1, 8, 8), torch.zeros(2).long())], minutes=1.0)
+        search.clock.seconds = 61.0
+        selected = Perturbation(tune=3)(search)
+        assert selected == Selected(search.pick(), 0.0)
 
     def test_rules_that_need_shared_weights_are_refused_without_them(self):
         with pytest.raises(InputError, match=r"selection.rule perturbation needs shared weights, which strategy"):

@@ -12,17 +12,25 @@ if TYPE_CHECKING:
 
 @SELECTIONS.register("best-of")
 class BestOf:
-    """Sample architectures as the strategy does, and take the one that is best on validation batches."""
+    """Sample architectures as the strategy does, and take the one that is best on validation batches.
+
+    Where minutes are limited, these are as many as there is time for, and at least one.
+    """
 
     needs_supernet: ClassVar[bool] = True
 
     def __call__(self, search: "Search") -> Selected:
         judge = Judge.of(search)
-        search.on_message("selection: best-of")
         sampled = [search.strategy.sample() for _ in range(search.selection.samples)]
         different = list({str(architecture): architecture for architecture in sampled}.values())
-        best = max(different, key=lambda architecture: judge(search.net.path(architecture)))
-        return Selected(best, judge.cost * len(different))
+        scores: list[float] = []
+        for place, architecture in enumerate(different):
+            if place and search.seconds_left() <= 0:
+                break
+            search.on_message(f"selection: best-of, candidate {place + 1} of {len(different)}")
+            with search.clock:
+                scores.append(judge(search.net.path(architecture)))
+        return Selected(different[scores.index(max(scores))], judge.cost * len(scores))
 
     def seconds(self, search: "Search") -> float:
         """At most as long as so many forward passes, at the pace of the rounds so far."""

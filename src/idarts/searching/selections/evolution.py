@@ -1,5 +1,6 @@
 """An evolutionary search for the best path of the shared weights, as EN²AS may end (Zhang et al. 2020)."""
 
+from collections.abc import Iterable, Iterator
 from random import Random
 from typing import TYPE_CHECKING, ClassVar
 
@@ -24,7 +25,7 @@ class Evolution:
 
     A share `crossed` of the children has two parents, whose genes are exchanged between two points; the others have
     one, of whose genes each is drawn anew with probability `changed`. No architecture is judged twice. The paper: 100
-    architectures, 60 generations.
+    architectures, 60 generations. Where minutes are limited, it ends when they are spent.
     """
 
     needs_supernet: ClassVar[bool] = True
@@ -41,18 +42,26 @@ class Evolution:
         judge, random = Judge.of(search), Random(search.settings.seed)
         scores: dict[Architecture, float] = {}
 
-        def score(genome: Genome) -> float:
-            architecture = search.pick(genome)
-            if architecture not in scores:
-                scores[architecture] = judge(search.net.path(architecture))
-            return scores[architecture]
+        def scored(genomes: Iterable[Genome], name: str) -> Iterator[tuple[float, Genome]]:
+            """As many as there is time for, and at least one."""
+            for genome in genomes:
+                if scores and search.seconds_left() <= 0:
+                    return
+                search.on_message(f"selection: evolution, {name}")
+                architecture = search.pick(genome)
+                if architecture not in scores:
+                    with search.clock:
+                        scores[architecture] = judge(search.net.path(architecture))
+                yield scores[architecture], genome
 
         size = search.selection.samples
-        living = sorted(((score(genome), genome) for genome in (draw(search) for _ in range(size))), key=_worst_last)
+        living = sorted(scored((draw(search) for _ in range(size)), "the first generation"), key=_worst_last)
         for generation in range(self.generations):
-            search.on_message(f"selection: evolution, generation {generation + 1} of {self.generations}")
+            if search.seconds_left() <= 0:
+                break
             children = [self._child([genome for _, genome in living], search, random) for _ in range(size)]
-            living = sorted([*living, *((score(child), child) for child in children)], key=_worst_last)[:size]
+            name = f"generation {generation + 1} of {self.generations}"
+            living = sorted([*living, *scored(children, name)], key=_worst_last)[:size]
         return Selected(search.pick(living[0][1]), judge.cost * len(scores))
 
     def _child(self, parents: list[Genome], search: "Search", random: Random) -> Genome:
