@@ -1,6 +1,7 @@
 """Algorithm 1: against a hand-written loop, against DARTS step by step, resumed to the bit, with numbers that fail."""
 
 import math
+from copy import deepcopy
 from dataclasses import replace
 from itertools import islice, product
 
@@ -217,6 +218,28 @@ def test_a_resumed_search_has_the_minutes_that_were_left(parts):
     resumed = begin(parts, rounds=10**6, minutes=1.0)
     resumed.load_state_dict(first.state_dict())
     assert (resumed.used(), resumed.seconds_left()) == (0.75, 15.0)
+
+
+@pytest.mark.parametrize("limit", [60.0, 90.0])
+def test_a_resumed_search_keeps_the_pace_of_its_gradient_evaluations(parts, limit):
+    """The automatic rate of α follows from the rounds that the pace allows; a larger budget measures it anew."""
+
+    def start(evaluations):
+        return begin(parts, "darts-first-order", rounds=1000, gradient_evaluations=evaluations, weights={"warmup": 20})
+
+    rounds = (whole := start(60.0)).rounds()
+    for _ in range(4):
+        next(rounds)
+    state = deepcopy(whole.state_dict())
+    list(rounds)
+    resumed = start(limit)
+    resumed.load_state_dict(state)
+    list(resumed.rounds())
+    assert torch.equal(resumed.a[0], whole.a[0]) == (limit == 60.0)
+    state.pop("pace")
+    (old := start(60.0)).load_state_dict(state)
+    list(old.rounds())
+    assert not torch.equal(old.a[0], whole.a[0])  # as earlier versions resumed
 
 
 def test_what_is_not_in_the_relaxation_is_not_selected(parts):

@@ -63,7 +63,7 @@ class Budget:
 
 @dataclass
 class Pace:
-    """How many rounds a limited budget allows, judged by the pace since the first call: a resumed run has another.
+    """How many rounds a limited budget allows, judged by the pace since the first call.
 
     >>> pace = Pace()
     >>> [pace.rounds(done, used, most=100) for done, used in ((0, 0.5), (1, 0.55), (2, 0.6))]  # after a long warm-up
@@ -169,6 +169,20 @@ class Budgeted:
         """The α steps that remain in this stage; while α rests there are none."""
         stepping = self.total * self.settings.inner_steps / self.budget.weight_steps
         return self.alpha_rounds() * (1 - self.stage_part()) / stepping
+
+    def pace_state(self) -> list[Any]:
+        """The first call of the pace, for checkpoints, and the budget that it is a share of.
+
+        Empty where minutes are limited: the machine of a resumed run may have another pace.
+        """
+        if self._pace.first is None or self.settings.minutes is not None:
+            return []
+        return [*self._pace.first, self.total, self.settings.gradient_evaluations]
+
+    def load_pace_state(self, state: list[Any] | None) -> None:
+        """Continue at a saved pace. Earlier versions saved none, and another budget has another one."""
+        same = state and state[2:] == [self.total, self.settings.gradient_evaluations]
+        self._pace = Pace((state[0], state[1]) if state and same else None)
 
     def rate(self) -> float:
         """The learning rate of w: a cosine from the first to the last value over the budget of the stage."""

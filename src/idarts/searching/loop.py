@@ -275,6 +275,7 @@ class Search(Budgeted):
             **(self._before_selection or self._streams()),
             **({"trials": dict(self.trials)} if self.trials else {}),
             **({"mean": self.mean.state_dict()} if self.mean.count else {}),
+            **({"pace": pace} if (pace := self.pace_state()) else {}),
             "strategy": self.strategy.state_dict(),
             "stage": [self.stage, self.stage_steps, self.mask],
             "counts": [spent.number, spent.weight_steps, self.bad_rounds, spent.gradient_evaluations, spent.measuring],
@@ -306,6 +307,7 @@ class Search(Budgeted):
         number, weight_steps, self.bad_rounds, *evaluations = state["counts"]  # 0.1.0 measured nothing
         self.spent = Spent(number, weight_steps, *evaluations)
         self.clock.seconds = state["seconds"]
+        self.load_pace_state(state.get("pace"))
         self.trials = state.get("trials", {})
         self.mean.load_state_dict(state.get("mean", AlphaMean().state_dict()), self.device)
         set_random_states([self.device], state["random"])
