@@ -1,15 +1,20 @@
 """`idarts.search` from Python: a space on arrays, a user's own module on a task without images, streams, mistakes."""
 
+import warnings
+from copy import deepcopy
+
 import pytest
 import torch
 from torch import nn
-from torch.nn.functional import mse_loss
+from torch.nn.functional import l1_loss, mse_loss
 from torch.utils.data import DataLoader, TensorDataset
 
 import idarts
 from idarts import Choice, InputError, derive
 from idarts.data import load
+from idarts.searching import Task, config
 from idarts.searching.streams import TensorBatches
+from idarts.spaces import ChoiceSupernet
 
 
 class Sequence(nn.Module):
@@ -89,6 +94,17 @@ def test_streams_are_taken_as_they_are(tmp_path):
     assert len(result.rounds) == 1
 
 
+def frozen(model):
+    """All but the last layer, α included."""
+    model.requires_grad_(False)
+    list(model.children())[-1].requires_grad_(True)
+    return model
+
+
+def each(outputs, targets):
+    return mse_loss(outputs, targets, reduction="none")
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -128,6 +144,14 @@ def test_streams_are_taken_as_they_are(tmp_path):
         (
             lambda out: idarts.search(Sequence().requires_grad_(False), sums(40), batch=8, out=out),
             "no weights to train",
+        ),
+        (
+            lambda out: idarts.search(frozen(Sequence()), sums(40), loss=mse_loss, batch=8, out=out),
+            r"α of \w+ is frozen, so no gradient can step it",
+        ),
+        (
+            lambda out: idarts.search(Sequence(), sums(40), loss=each, batch=8, out=out),
+            r"the validation loss must return a tensor with one number, but it returned \(8, 6, 1\)",
         ),
         (lambda out: idarts.search(Sequence(), (sums(40)[0], sums(30)[1]), out=out), "40 inputs with 30 targets"),
         (
@@ -221,3 +245,75 @@ def test_a_device_that_the_machine_lacks_is_refused(tmp_path):
     images = load("digits").train.images[:64], load("digits").train.labels[:64]
     with pytest.raises(InputError, match="cuda:7"):
         idarts.search("nas-bench-201", images, device="cuda:7", out=tmp_path / "run", rounds=1, channels=4, depth=1)
+
+
+class Named(Sequence):
+    """Its output is a dict, as those of many language models are."""
+
+    def forward(self, x):
+        return {"logits": super().forward(x)}
+
+
+def test_outputs_that_gauss_newton_cannot_take_name_the_remedy(tmp_path):
+    def loss(outputs, targets):
+        return mse_loss(outputs["logits"], targets)
+
+    with pytest.raises(InputError, match=r"the model returns a dict, .*; use hypergradient.curvature hessian"):
+        idarts.search(Named(), sums(40), loss=loss, batch=8, rounds=1, out=tmp_path / "default")
+    hessian = {"hypergradient": {"curvature": "hessian"}}
+    idarts.search(Named(), sums(40), loss=loss, batch=8, rounds=1, **hessian, out=tmp_path / "hessian")
+
+
+def test_a_loss_without_curvature_steps_alpha_by_the_learning_rate(tmp_path):
+    """The series is then K + 1 equal terms: its implicit part is K + 1 times that of K = 0."""
+    implicit = []
+    for terms, step in ((2, "auto"), (2, "rate"), (0, "rate")):
+        torch.manual_seed(0)
+        seen, settings = [], {"terms": terms, "step": step}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            idarts.search(
+                Sequence(),
+                sums(80),
+                loss=l1_loss,
+                batch=8,
+                rounds=1,
+                hypergradient=settings,
+                out=tmp_path / f"{terms}{step}",
+                on_round=lambda _, search, seen=seen: seen.append(search.a[0].detach().clone()),
+            )
+        assert ["no curvature here" in str(one.message) for one in caught] == [True] * (step == "auto")
+        implicit.append(seen[0])
+    assert torch.equal(implicit[0], implicit[1])
+    assert not torch.equal(implicit[1], implicit[2])
+
+
+def test_a_search_without_curvature_resumes_to_the_bit():
+    x, y = sums(80)
+
+    def start():
+        torch.manual_seed(0)
+        streams = (TensorBatches(x, y, 8, seed) for seed in (0, 1))
+        return Task(ChoiceSupernet(Sequence()), *streams, config(rounds=30, weights={"warmup": 2}), l1_loss).search()
+
+    whole, resumed = start(), start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rounds = whole.rounds()
+        for _ in range(7):
+            next(rounds)
+        state = deepcopy(whole.state_dict())
+        list(rounds)
+        resumed.load_state_dict(state)
+        list(resumed.rounds())
+    assert torch.equal(whole.a[0], resumed.a[0])
+    assert whole.gradient_evaluations == resumed.gradient_evaluations
+
+
+def test_a_curvature_that_stays_singular_is_called_so(tmp_path):
+    settings = {"hypergradient": {"method": "exact"}, "rounds": 9}
+    with (
+        pytest.warns(UserWarning, match="the curvature of the training loss was singular"),
+        pytest.raises(InputError, match=r"was singular in round 5, .* give hypergradient.damping"),
+    ):
+        idarts.search(Sequence(), sums(80), loss=l1_loss, batch=8, **settings, out=tmp_path / "run")

@@ -116,14 +116,21 @@ class Search(Budgeted):
             step = self.strategy.step()
             self.bad_rounds = 0 if math.isfinite(step.loss) else self.bad_rounds
             return step
-        except (NotFiniteError, SingularCurvatureError):
+        except (NotFiniteError, SingularCurvatureError) as error:
             self.bad_rounds += 1
+            singular = isinstance(error, SingularCurvatureError)
+        problem = "the curvature of the training loss" if singular else "a loss or the hypergradient"
         warnings.warn(
-            "a loss or the hypergradient was not finite, so α did not move in that round; "
+            f"{problem} was {'singular' if singular else 'not finite'}, so α did not move in that round; "
             f"after {PATIENCE} such rounds in a row the search ends",
             UserWarning,
             stacklevel=2,
         )
+        if self.bad_rounds >= PATIENCE and singular:
+            raise InputError(
+                f"{problem} was singular in round {self.number}, and α did not move in the {PATIENCE - 1} rounds "
+                "before; give hypergradient.damping, or use another hypergradient.method"
+            )
         if self.bad_rounds >= PATIENCE:
             raise NotFiniteError(
                 f"the losses or the hypergradient were not finite in {PATIENCE} rounds in a row, the last one being "

@@ -1,5 +1,6 @@
 """Gradient descent on α by the hypergradient: DARTS, iDARTS and all methods that relax the choice of options."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -9,7 +10,10 @@ from torch import Tensor
 
 from idarts.arch import Architecture
 from idarts.engine.ranks import all_mean, world
-from idarts.hypergrad import ALONE, Averaging, hypergradient, lift
+from idarts.errors import InputError, SingularCurvatureError
+from idarts.hypergrad import ALONE, Averaging, Estimate, Method, hypergradient, lift
+from idarts.hypergrad.products import GAUSS_NEWTON_COST
+from idarts.hypergrad.spectrum import COLD_ITERATIONS
 from idarts.layers.mixture import Mixture
 from idarts.searching.automatic import alpha_rate
 from idarts.searching.curvature import measure
@@ -22,6 +26,9 @@ from idarts.searching.strategy import Strategy
 if TYPE_CHECKING:
     from idarts.searching.loop import Search
     from idarts.searching.settings import Config
+
+
+FLAT_ROUNDS = 20  # between two attempts to measure the curvature of a loss that had none
 
 
 class Relaxing(Strategy):
@@ -121,11 +128,13 @@ class Gradient(Stepping):
         settings, self.w = search.settings, search.net.weight_parameters()
         self.averaging = Averaging(all_mean, settings.distributed == "synchronised") if world() > 1 else ALONE
         self.state: Any = None  # of the estimator, between calls
+        self.flat = 0  # rounds until the curvature is measured again
 
     def step(self) -> Step:
         search, net, loss = self.search, self.search.net, self.search.task.loss
         w = self.w
         method = search.settings.hypergradient.build(search.rate())
+        gauss_newton = getattr(method, "curvature", None) == "gauss_newton"
         net.relaxations = {name: search.relaxed(self.relaxation, name) for name in net.alpha}
         valid = next(search.task.valid)
         # First order does not look at L1: it gets the batch of L2, and no training batch is drawn for it.
@@ -134,14 +143,18 @@ class Gradient(Stepping):
         seen: list[Tensor] = []
 
         def outer_loss(outputs: Any, targets: Any) -> Tensor:
+            if gauss_newton and not isinstance(outputs, Tensor):  # the first pass of all
+                raise InputError(
+                    f"the model returns a {type(outputs).__name__}, but the Gauss–Newton curvature needs one tensor; "
+                    "use hypergradient.curvature hessian, or a model that returns one tensor"
+                )
             value = loss(outputs, targets)
             seen.append(judged(value, outputs, targets))
             return value
 
         inner = [lift(net, loss, batch, w, self.alphas) for batch in batches]
         outer = lift(net, outer_loss, valid, w, self.alphas)
-        losses = inner[0] if len(inner) == 1 else inner
-        estimate = hypergradient(losses, outer, w, self.alphas, method, state=self.state, averaging=self.averaging)
+        estimate = self._estimate(method, inner, outer)
         for device in {torch.device("cpu"), search.device}:
             torch.rand((), device=device)  # a hypergradient leaves no trace there: else weights would draw as it did
         self.move([grad.clone() for grad in estimate.grads])
@@ -154,12 +167,43 @@ class Gradient(Stepping):
         measures = {"implicit_share": share, "contraction": facts.contraction, "step": facts.step}
         return Step(valid_loss, accuracy, {"norm": length, **measures, **watched})
 
+    def _estimate(self, method: Method, inner: list[Any], outer: Any) -> Estimate:
+        """The hypergradient; where L1 has no curvature, γ is the learning rate of w, because there is no 1/λ_max.
+
+        The Gauss–Newton matrix is 0 if the loss is piecewise linear in the outputs, as the mean absolute error is. The
+        series is then Σ_{k=0..K} (I − γ·0)^k γg = (K + 1)γg. That is the derivative through K + 1 steps of gradient
+        descent at the rate γ, to the same order: these steps do not change the slope.
+        """
+
+        def at(one: Method) -> Estimate:
+            losses = inner[0] if len(inner) == 1 else inner
+            return hypergradient(losses, outer, self.w, self.alphas, one, state=self.state, averaging=self.averaging)
+
+        search, automatic = self.search, getattr(method, "step", None) == "auto"
+        if not (self.flat and automatic):
+            try:
+                return at(method)
+            except SingularCurvatureError:
+                if not automatic:
+                    raise
+            warnings.warn(
+                "the training loss has no curvature here, as a loss that is piecewise linear in the outputs; "
+                "hypergradient.step auto takes the learning rate of w for γ",
+                UserWarning,
+                stacklevel=2,
+            )
+            self.flat = FLAT_ROUNDS
+            search.spent.gradient_evaluations += COLD_ITERATIONS * GAUSS_NEWTON_COST  # what the attempt took
+        self.flat -= 1
+        return at(replace(search.settings.hypergradient, step="rate").build(search.rate()))
+
     def state_dict(self) -> dict[str, Any]:
-        return {**super().state_dict(), "estimator": self.state}
+        flat = {"flat": self.flat} if self.flat else {}
+        return {**super().state_dict(), "estimator": self.state, **flat}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        self.state = _to(state["estimator"], self.search.device)
+        self.state, self.flat = _to(state["estimator"], self.search.device), state.get("flat", 0)
 
 
 def _to(state: Any, device: torch.device) -> Any:
