@@ -94,7 +94,7 @@ class TestReach:
     def test_the_depth_that_is_chosen_trains_both_cells(self):
         assert task_of(tiny(space="darts"))[0].sizes["depth"] == 3
 
-    @pytest.mark.parametrize("method", ["idarts", "gdas"])
+    @pytest.mark.parametrize("method", ["idarts", "gdas", "random-nas", "enas"])
     def test_a_choice_that_forward_leaves_out_is_named(self, method, tmp_path):
         class Forgetful(nn.Module):
             def __init__(self):

@@ -20,7 +20,7 @@ from idarts.searching.budget import Budgeted, Pace, Spent, budget_of
 from idarts.searching.cost import CostTarget, cost_target
 from idarts.searching.evaluator import needs_supernet
 from idarts.searching.judge import largest
-from idarts.searching.reach import require_built, require_reached, require_same_decisions
+from idarts.searching.reach import require_built, require_reached, require_same_decisions, require_trainable
 from idarts.searching.registries import SCHEDULES, SELECTIONS, build_part
 from idarts.searching.round import Round, Step, round_of, spread
 from idarts.searching.stage import Mask, Restricted, Stage, ends, next_mask, require_stages
@@ -173,7 +173,9 @@ class Search(Budgeted):
             copy_from_first(self.net)
             self.mask = self.mask or self.full_mask()
             require_same_decisions(self.net, self.mask)
-            if index == 0 and getattr(self._make_strategy, "steps_alpha", False):  # pruning may cut nodes off later
+            if getattr(self._make_strategy, "steps_alpha", False):
+                require_trainable(self.net)
+            if index == 0:  # pruning may cut nodes off later
                 self._train_mode()
                 require_reached(self.net, peek_batch(self.task.valid), self.task.loss, self.mask)
             self.weights = WeightTraining(self.net, self.task, self.settings)

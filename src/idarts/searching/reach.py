@@ -13,6 +13,7 @@ from torch import Tensor
 from idarts.errors import InputError
 from idarts.hypergrad.isolation import isolated
 from idarts.hypergrad.lift import call_module
+from idarts.hypergrad.products import scalar
 from idarts.searching.judge import statistics_kept
 from idarts.searching.registries import RELAXATIONS, build_part
 from idarts.searching.stage import Mask, Restricted
@@ -20,6 +21,16 @@ from idarts.spaces import Supernet
 from idarts.spaces.relaxation import softmax, weighs_edges
 
 SHAKE = 0.1  # of the noise that is added to the weights for a second look
+
+
+def require_trainable(net: Supernet) -> None:
+    """Refuse α that is frozen, where it is to be stepped by a gradient."""
+    frozen = [name for name, alpha in net.alpha.items() if not alpha.requires_grad]
+    if frozen:
+        raise InputError(
+            f"α of {', '.join(frozen)} is frozen, so no gradient can step it; freeze the other parameters alone, or "
+            "call `choice.alpha.requires_grad_(True)` for every Choice"
+        )
 
 
 def require_reached(net: Supernet, batch: tuple[Any, Any], loss: Callable[[Any, Any], Tensor], mask: Mask) -> None:
@@ -55,13 +66,15 @@ def _idle(
     net: Supernet, batch: tuple[Any, Any], loss: Callable[[Any, Any], Tensor], mask: Mask | None
 ) -> dict[str, list[int]]:
     alive = mask or {name: [[True] * alpha.shape[1] for _ in alpha] for name, alpha in net.alpha.items()}
-    mixtures = {name: Restricted(softmax, alive[name], net.none)(alpha) for name, alpha in net.alpha.items()}
+    alphas = {name: alpha.detach().requires_grad_() for name, alpha in net.alpha.items()}
+    mixtures = {name: Restricted(softmax, alive[name], net.none)(alpha) for name, alpha in alphas.items()}
     inputs, targets = batch
     value = loss(call_module(net, inputs, mixtures=mixtures), targets)
-    alphas = tuple(net.alpha.values())
-    grads = torch.autograd.grad(value, alphas, allow_unused=True) if value.requires_grad else [None] * len(alphas)
+    grads: Sequence[Tensor | None] = [None] * len(alphas)
+    if not isinstance(value, Tensor) or value.requires_grad:
+        grads = torch.autograd.grad(scalar(value, "validation"), tuple(alphas.values()), allow_unused=True)
     idle: dict[str, list[int]] = {}
-    for name, grad in zip(net.alpha, grads, strict=True):
+    for name, grad in zip(alphas, grads, strict=True):
         moves = [False] * len(alive[name]) if grad is None else (grad != 0).any(dim=1).tolist()
         rows = [row for row, moved in enumerate(moves) if not moved and sum(alive[name][row]) > 1]
         if rows:
