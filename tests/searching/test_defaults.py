@@ -143,7 +143,27 @@ class TestVerdict:
         path, mask = [{"cell": [[0.0, 0.001 * number]]} for number in range(20)], {"cell": [[True, True]]}
         assert verdict(1.0, 0.0, path, mask).clear == 1
         assert not verdict(1.0, 0.0, path, mask).decided
-        assert verdict(0.5, 0.0, path[:5], mask).clear is None
+        few = verdict(0.5, 0.0, path[:5], mask)
+        assert (few.clear, few.decided) == (None, False)
+        assert few.sentence == (
+            "α did not decide: there were too few rounds to tell its leads from noise; search longer"
+        )
+        closed = verdict(0.0, 1.0, path, {"cell": [[True, False]]})
+        assert (closed.decisions, closed.decided) == (0, False)
+        assert "a single option left" in closed.sentence
+
+    def test_a_rule_that_lets_options_leave_is_judged_by_those_that_were_there(self, tmp_path):
+        found = run(resolved([TINY, {"method": "xnas", "rounds": 12}]), tmp_path / "run")
+        assert {len(row) for row in found.rounds[-1]["alpha"]["cell"]} == {5}
+        assert found.rounds[-1]["entropy"] == 0.0  # one option is left
+        assert (found.verdict.decisions, found.verdict.decided) == (6, False)
+        assert found.verdict.clear is not None
+
+    @pytest.mark.parametrize(("method", "kept"), [("drnas", True), ("p-darts", False)])
+    def test_the_path_begins_where_alpha_started_afresh(self, method, kept, tmp_path):
+        """Twelve rounds in two or three stages: in the last stage alone they are too few to tell."""
+        found = run(resolved([TINY, {"method": method, "rounds": 12}]), tmp_path / "run")
+        assert (found.verdict.clear is not None) == kept
 
     def test_what_takes_no_part_is_in_no_number_and_no_picture(self, tmp_path):
         alpha = torch.randn(6, 5)

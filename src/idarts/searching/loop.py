@@ -62,6 +62,7 @@ class Search(Budgeted):
         self.spent, self.clock = Spent(), Clock()
         self.stage, self.stage_steps = 0, 0  # which one, and weight steps in it
         self.mask: Mask = {}
+        self.entered: Mask = {}  # what was alive when the stage began; a rule may let options leave in it
         self.bad_rounds = 0
         self.tried: list[Tried] = []  # candidates that the selection trained
         self.trials: dict[str, float] = {}  # of them, those that have ended, for checkpoints
@@ -171,7 +172,7 @@ class Search(Budgeted):
                 raise InputError("there are no weights to train in this model: all are frozen, or it has none")
             require_built(self.net, self.settings, self.relaxation)
             copy_from_first(self.net)
-            self.mask = self.mask or self.full_mask()
+            self.entered = self.mask = self.mask or self.full_mask()
             require_same_decisions(self.net, self.mask)
             if getattr(self._make_strategy, "steps_alpha", False):
                 require_trainable(self.net)
@@ -286,6 +287,7 @@ class Search(Budgeted):
             **({"mean": self.mean.state_dict()} if self.mean.count else {}),
             **({"pace": pace} if (pace := self.pace_state()) else {}),
             "strategy": self.strategy.state_dict(),
+            **({"entered": self.entered} if self.stage and self.entered != self.mask else {}),
             "stage": [self.stage, self.stage_steps, self.mask],
             "counts": [spent.number, spent.weight_steps, self.bad_rounds, spent.gradient_evaluations, spent.measuring],
             "seconds": self.clock.seconds,
@@ -306,6 +308,7 @@ class Search(Budgeted):
         if stage != self.stage:
             self.mask = mask
             self._enter(stage)
+            self.entered = state.get("entered", mask)
         self.stage_steps, self.mask = steps, mask
         if self.weights is not None:
             self.net.load_state_dict(state["net"])

@@ -19,6 +19,7 @@ from idarts.searching.legacy import upgrade
 from idarts.searching.log import Log
 from idarts.searching.loop import Search
 from idarts.searching.prepare import named_parts, prepare
+from idarts.searching.round import spread
 from idarts.searching.settings import RunConfig
 from idarts.searching.strategies.gradient import Stepping
 from idarts.searching.task import Task
@@ -111,12 +112,18 @@ def _resolved(search: Search) -> dict[str, Any]:
 
 
 def _verdict(search: Search, log: list[dict[str, Any]]) -> Verdict | None:
-    """Whether α decided, by its path in the last stage."""
+    """Whether α decided, by its path since it started afresh, among the options that the last stage began with.
+
+    A rule that lets options leave has none to compare at the end.
+    """
     if not search.strategy.steps_alpha:
         return None
-    stage = search.stage + 1 if len(search.stages) > 1 else None
-    path = [entry["alpha"] for entry in log if entry.get("alpha") and entry.get("stage") == stage]
-    return verdict(*search.spread(), path, search.mask, len({as_text(tried.architecture) for tried in search.tried}))
+    first = search.stage
+    while first and search.stages[first].keep_alpha:
+        first -= 1
+    path = [entry["alpha"] for entry in log if entry.get("alpha") and (entry.get("stage") or 1) > first]
+    tried = len({as_text(tried.architecture) for tried in search.tried})
+    return verdict(*spread(dict(search.net.alpha.items()), search.entered), path, search.entered, tried)
 
 
 def _growing(settings: RunConfig, search: Search) -> tuple[str, ...]:

@@ -36,8 +36,8 @@ class Verdict:
     @property
     def decided(self) -> bool:
         """Whether the architecture is more than chance: α is not uniform, and half of the decisions are clear."""
-        enough = self.clear is None or 2 * self.clear >= self.decisions
-        return self.decisions == 0 or (self.entropy <= UNIFORM and enough)
+        clear = 0 if self.clear is None else self.clear
+        return self.decisions > 0 and self.entropy <= UNIFORM and 2 * clear >= self.decisions
 
     @property
     def sentence(self) -> str:
@@ -51,13 +51,17 @@ class Verdict:
         shown = "" if self.clear is None else f"; {self.clear} of {self.decisions} decisions lead by more than noise"
         if self.decided:
             return f"α decided: entropy {self.entropy:.3f} of 1{shown}"
+        if not self.decisions:
+            return "α did not decide: every decision had a single option left, so there was nothing to judge"
         if self.entropy > UNIFORM:
             reason = f"it is still almost uniform (entropy {self.entropy:.3f} of 1{shown})"
-            advice = "or with a larger alpha.rate"
+            advice = "search longer, or with a larger alpha.rate"
+        elif self.clear is None:
+            reason, advice = "there were too few rounds to tell its leads from noise", "search longer"
         else:
-            reason, advice = f"only {shown[2:]}", "with more images, or with selection.rule trials"
+            reason, advice = f"only {shown[2:]}", "search longer, with more images, or with selection.rule trials"
         instead = f"trials of {self.trials} architectures decided instead"
-        return f"α did not decide: {reason}; {instead if self.trials else f'search longer, {advice}'}"
+        return f"α did not decide: {reason}; {instead if self.trials else advice}"
 
     def to_data(self) -> dict[str, Any]:
         """JSON types only, for a run's result."""
@@ -79,17 +83,28 @@ def verdict(
     """
     open_rows = {name: [sum(row) > 1 for row in rows] for name, rows in mask.items()}
     decisions = sum(map(sum, open_rows.values()))
-    places = [round(place * (len(path) - 1) / BLOCKS) for place in range(BLOCKS + 1)] if path else []
-    points = [path[place] for place in sorted(set(places))]
-    if len(points) <= FEWEST:
+    places = sorted({round(place * (len(path) - 1) / BLOCKS) for place in range(BLOCKS + 1)}) if path else []
+    if len(places) <= FEWEST:
         return Verdict(entropy, margin, decisions, None, trials)
     clear = 0
     for name, rows in mask.items():
         for row, alive in enumerate(rows):
             if open_rows[name][row]:
-                living = [list(compress(point[name][row], alive)) for point in points]  # (points, options)
-                clear += _is_clear(torch.tensor(living))
+                values = _held([list(compress(point[name][row], alive)) for point in path])
+                clear += _is_clear(torch.tensor([values[place] for place in places]))
     return Verdict(entropy, margin, decisions, clear, trials)
+
+
+def _held(rows: Sequence[Sequence[float | None]]) -> list[list[float]]:
+    """The values of options over time, where one that has left keeps its last value.
+
+    >>> _held([[1.0, 2.0], [1.5, None]])
+    [[1.0, 2.0], [1.5, 2.0]]
+    """
+    held: list[list[float]] = [[value or 0.0 for value in rows[0]]]
+    for row in rows[1:]:
+        held.append([before if value is None else value for value, before in zip(row, held[-1], strict=True)])
+    return held
 
 
 def _is_clear(values: Tensor) -> bool:
