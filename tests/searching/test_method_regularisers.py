@@ -51,14 +51,25 @@ def test_noise_grows_stays_in_its_bounds_and_has_no_direction():
     torch.manual_seed(0)
     alpha = torch.tensor([0.0, 1.0, 2.0]).repeat(20_000, 1)
     plain = alpha[0].softmax(0)
-    weights = Perturbed(most=0.05).at(0.5)(alpha).weights
+    weights = Perturbed(most=0.04, least=0.01).at(0.5)(alpha).weights
     torch.testing.assert_close(weights.sum(1), torch.ones(20_000))
     assert (weights - plain).abs().max() < 0.025 * 2.1  # δ of one option, and the normalisation by all
     assert (weights - plain).abs().max() > 0.02
     torch.testing.assert_close(weights.mean(0), plain, atol=1e-3, rtol=0)
     assert Perturbed(most=5.0)(alpha).weights.min() >= 0
-    with pytest.raises(InputError, match="expected at least 0"):
-        Perturbed(most=-1.0)
+    for wrong in ({"most": -1.0}, {"least": -1.0}):
+        with pytest.raises(InputError, match="expected at least 0"):
+            Perturbed(**wrong)
+
+
+def test_smooth_darts_noise_has_the_bounds_of_its_published_code():
+    """ε = 0.03 + (0.3 − 0.03)·epoch/epochs in sota/cnn/train_search.py."""
+    search, bounds = begin("sdarts-rs", 4), []
+    for _ in search.rounds():
+        alpha = torch.zeros(1, 2).repeat(2000, 1)  # of two options: w₁ = (½ + δ₁)/(1 + δ₁ + δ₂)
+        weights = search.strategy.weights_relaxation.at(search.used())(alpha).weights
+        bounds.append((weights - 0.5).abs().max().item())
+    assert bounds == pytest.approx([0.03 + 0.27 * used for used in (0.25, 0.5, 0.75, 1.0)], rel=0.1)
 
 
 def test_smooth_darts_trains_w_under_noise_and_steps_alpha_without():
