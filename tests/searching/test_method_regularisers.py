@@ -7,6 +7,7 @@ import torch
 from tiny import QUICK, begin
 
 from idarts import InputError
+from idarts.searching.judge import Judge
 from idarts.searching.penalties.beta_decay import beta_decay
 from idarts.searching.penalties.zero_one import zero_one
 from idarts.searching.relaxations.perturbed import Perturbed
@@ -118,6 +119,45 @@ class TestTuning:
         assert len(steps) == 6 * 2
         assert all(torch.equal(one, other) for one, other in zip(before, search.w, strict=True))
         assert search.gradient_evaluations - cost == pytest.approx(6 * 2 + 6 * 4 / 3)  # and four looks a decision
+
+    @pytest.mark.parametrize("tune", [0, 1])
+    def test_a_node_keeps_the_edges_whose_removal_costs_most(self, tune, monkeypatch):
+        """Judged by a linear score: options and edges are worth what it says, α prefers others."""
+        search = begin("darts-pt", 1, name="darts", selection=QUICK | {"options": {"tune": tune}})
+        worth = {name: torch.rand(alpha.shape) for name, alpha in search.net.alpha.items()}
+        for value in worth.values():
+            value[:, search.net.none] = 0.0
+        judged = []
+
+        def score(_judge, mixtures):
+            judged.append(mixtures)
+            return sum((worth[name] * mixture.weights).sum().item() for name, mixture in mixtures.items())
+
+        monkeypatch.setattr(Judge, "__call__", score)
+        search.weights.evaluations, steps = 1, []
+        search.weights.step = lambda draw, rate: steps.append(draw())
+        selected = search.selector(search)
+        best = {name: value.max(dim=1, keepdim=True).values for name, value in worth.items()}
+        shares = {name: torch.where(value == best[name], best[name], 0.01).log() for name, value in worth.items()}
+        for value in shares.values():  # equal sums, so that the softmax is in the order of worth
+            value[:, search.net.none] = (2 - value.exp()[:, 1:].sum(1)).log()
+        assert selected.architecture == search.largest(shares) != search.current()
+        edges = 2 * (3 + 4 + 5)  # of the nodes with more than two
+        assert len(judged) == 2 * 14 * 7 + edges
+        assert selected.gradient_evaluations == pytest.approx(len(judged) / 3 + len(steps))
+        assert len(steps) == tune * (2 * 14 + 2 * 3)
+        if tune:  # the last steps have all decisions made: two edges into each node, with one operation each
+            chosen = search.net.path(selected.architecture)
+            for name, mixture in steps[-1].items():
+                assert torch.equal(mixture.weights, chosen[name].weights)
+
+    def test_edges_keep_their_weights(self, monkeypatch):
+        search, seen = begin("pc-darts", 1, selection=QUICK | {"rule": "perturbation"}), []
+        monkeypatch.setattr(Judge, "__call__", lambda _judge, mixtures: seen.append(mixtures["cell"]) or 0.0)
+        search.selector(search)
+        for mixture in seen:
+            assert torch.equal(mixture.bypass, search.net.edge_weights("cell"))
+            torch.testing.assert_close(mixture.weights.sum(1), mixture.bypass)
 
     def test_without_tuning_nothing_moves(self):
         search = begin("darts-pt", 1, selection=QUICK | {"options": {}})

@@ -50,6 +50,7 @@ class Supernet(nn.Module):
         )
         self.beta = nn.ParameterDict()  # a weight for each row of an α, where edges have weights
         self.readers: dict[str, list[int]] = {}  # the node that the edge of each row enters
+        self.edges_kept: int | None = None  # of those that enter a node, in a space that keeps so many by α
         self.fewest: dict[str, int] = {}  # options that a decision takes, where that is more than one
 
     def weigh_edges(self, readers: Mapping[str, list[int]]) -> None:

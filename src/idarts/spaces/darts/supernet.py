@@ -18,6 +18,7 @@ from idarts.spaces.relaxation import Relaxation, share_of, softmax, weighs_edges
 from idarts.spaces.supernet import Supernet, channels_last, require_size
 
 ROW = {edge: row for row, edge in enumerate(EDGES)}
+KEPT = 2  # edges into each node
 
 
 class DartsSupernet(Supernet):
@@ -41,8 +42,9 @@ class DartsSupernet(Supernet):
         self.none, self.skip = (ops.index(op) if op in ops else None for op in ("none", "skip_connect"))
         self.stem, width = stem(in_channels, skeleton)
         places, widths = zip(*cell_places(skeleton, width, dict.fromkeys(self.alpha, NODES - INPUTS)), strict=True)
+        self.edges_kept, self.readers = KEPT, {name: [target for _, target in EDGES] for name in self.alpha}
         if weighs_edges(relaxation):
-            self.weigh_edges({name: [target for _, target in EDGES] for name in self.alpha})
+            self.weigh_edges(self.readers)
         share = share_of(relaxation, skeleton.channels)
         self.cells = nn.ModuleList(FusedCell(place, self.ops, share) for place in places)
         self.classifier = nn.Linear(widths[-1], skeleton.classes)
@@ -81,7 +83,7 @@ class DartsSupernet(Supernet):
         best, columns = without_none.max(dim=1)
         edges = []
         for target in range(INPUTS, NODES):
-            rows = sorted((ROW[source, target] for source in range(target)), key=lambda row: -best[row].item())[:2]
+            rows = sorted((ROW[source, target] for source in range(target)), key=lambda row: -best[row].item())[:KEPT]
             edges += [Edge(*EDGES[row], self.ops[int(columns[row])]) for row in rows]
         return Cell(NODES, edges, range(INPUTS, NODES))
 
