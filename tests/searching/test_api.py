@@ -1,7 +1,9 @@
 """`idarts.search` from Python: a space on arrays, a user's own module on a task without images, streams, mistakes."""
 
+import json
 import warnings
 from copy import deepcopy
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -12,7 +14,8 @@ from torch.utils.data import DataLoader, TensorDataset
 import idarts
 from idarts import Choice, InputError, derive
 from idarts.data import load
-from idarts.searching import Task, config
+from idarts.engine.folder import read_config
+from idarts.searching import Task, config, resolved
 from idarts.searching.streams import TensorBatches
 from idarts.spaces import ChoiceSupernet
 
@@ -111,6 +114,7 @@ def each(outputs, targets):
         (lambda out: idarts.search(nn.Linear(2, 2), sums(40), out=out), "Choice"),
         (lambda out: idarts.search(Sequence(), sums(40), method="magic", out=out), "unknown method 'magic'"),
         (lambda out: idarts.search(Sequence(), sums(40), rouds=3, out=out), "did you mean rounds"),
+        (lambda out: idarts.search(Sequence(), sums(40), preset="smoke", out=out), "presets are for the command line"),
         (lambda out: idarts.search(Sequence(), sums(40), batch=1000, out=out), "a batch of 1000 from 20"),
         (lambda out: idarts.search("nas-bench-2001", sums(40), out=out), "unknown space"),
         (
@@ -239,6 +243,31 @@ def test_two_parts_have_one_scale_and_all_of_their_classes(tmp_path):
     tail = torch.cat([y[:-3], torch.tensor([4, 5, 6])])  # classes that one half may lack
     idarts.search("nas-bench-201", (x, tail), out=tmp_path / "b", on_round=on_round, **sizes)
     assert seen[-1](torch.zeros(2, 1, 8, 8)).shape == (2, 7)
+
+
+@pytest.mark.parametrize(
+    ("method", "changes"),
+    [
+        ("p-darts", {"selection": {"rule": "trials"}}),
+        ("drnas", {"relaxation": "softmax"}),
+        ("pc-darts", {"relaxation": "softmax"}),
+        ("darts-pt", {"selection": {"rule": "trials"}}),
+        ("parsec", {"strategy": "gradient", "relaxation": "softmax", "weights": {"objective": "single"}}),
+    ],
+)
+def test_a_part_of_another_method_comes_without_its_options(method, changes, tmp_path):
+    """As on the command line: `--method p-darts --selection.rule trials`."""
+    images = torch.randint(255, (48, 8, 8, 1), dtype=torch.uint8), torch.arange(48) % 3
+    small = {"selection": {"samples": 2, "steps": 1, **changes.pop("selection", {})}, "depth": 1, "channels": 4}
+    typed = resolved([{"method": method, **small, **changes}])
+    out = tmp_path / "run"
+    idarts.search("nas-bench-201", images, method=method, batch=8, rounds=2, **small, **changes, out=out)
+    settings = read_config(out)
+    for part in (settings["selection"]["options"], settings["relaxation_options"], settings["strategy_options"]):
+        assert part == {}
+    for name in ("relaxation", "relaxation_options", "stages", "selection", "hypergradient", "weights"):
+        assert settings[name] == json.loads(json.dumps(asdict(typed)))[name]
+    assert settings["method"] == method
 
 
 def test_a_device_that_the_machine_lacks_is_refused(tmp_path):

@@ -10,14 +10,13 @@ from torch.nn.functional import cross_entropy
 
 from idarts.arch import space_of
 from idarts.engine.run import Options
-from idarts.engine.settings import adopt_parts, change
+from idarts.engine.settings import change
 from idarts.errors import InputError
-from idarts.searching.catalogue import METHODS
 from idarts.searching.loop import Search
 from idarts.searching.prepare import given_parts, prepare
 from idarts.searching.round import Round
 from idarts.searching.run import SearchResult, run_search
-from idarts.searching.settings import RunConfig
+from idarts.searching.settings import RunConfig, changed
 from idarts.searching.task import Task
 from idarts.spaces import SPACES, Space, Supernet
 from idarts.tables import find
@@ -80,8 +79,8 @@ def search(
     _require_used(settings, isinstance(space, nn.Module))
     if isinstance(valid, int | float | str):
         settings, valid = {**settings, "valid": valid}, None
-    base = change(RunConfig(space=_name(space), data="python", augment=False), METHODS[method])
-    config = change(base, {**adopt_parts(RunConfig, settings), "method": method})
+    base = RunConfig(space=_name(space), data="python", augment=False)
+    config = change(changed(base, method, settings), {"method": method})
     folder = Path(out) if out is not None else Path("runs", f"{config.space}-{method}-{config.seed}")
     shown = find(config.space, table if table is not None else config.tables)
 

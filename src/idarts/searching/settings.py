@@ -5,9 +5,9 @@ descent on α). Each axis takes the name of a registered part. The defaults are 
 and except what is `auto`: that follows from the budget, the data and the machine (`idarts.searching.automatic`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -21,10 +21,12 @@ from idarts.engine.settings import (
     Positive,
     Precision,
     Seed,
-    change,
+    adopt_parts,
+    dotted,
     resolve,
     validated,
 )
+from idarts.errors import InputError
 from idarts.searching import hypergradients
 from idarts.searching.catalogue import METHODS, PRESETS
 from idarts.searching.curvature import require_measurable
@@ -43,6 +45,8 @@ from idarts.searching.groups import (
 )
 from idarts.searching.registries import RELAXATIONS, SCHEDULES, STRATEGIES, build_part
 
+Changed = TypeVar("Changed", bound="Config")
+
 __all__ = [
     "Alpha",
     "Config",
@@ -56,6 +60,7 @@ __all__ = [
     "Selection",
     "Size",
     "Weights",
+    "changed",
     "config",
     "resolved",
 ]
@@ -134,7 +139,7 @@ class Config:
     def batches_per_round(self) -> int:
         """Training batches of a round: T and those that the hypergradient takes, or those of an evaluation.
 
-        >>> Config().batches_per_round, change(Config(), {"hypergradient.method": "first-order"}).batches_per_round
+        >>> Config().batches_per_round, config(hypergradient={"method": "first-order"}).batches_per_round
         (5, 4)
         >>> config("regularised-evolution").batches_per_round
         40
@@ -194,7 +199,32 @@ def config(method: str = "idarts", **changes: Any) -> Config:
     >>> config(alpha={"rate": 0.01}).alpha.rate
     0.01
     """
-    return change(change(Config(), METHODS[method]), changes)
+    return changed(Config(), method, changes)
+
+
+def changed(settings: Changed, method: str, changes: Mapping[str, Any]) -> Changed:
+    """Settings with those of a method, and with changes, by the rule of `idarts.engine.settings.resolve`.
+
+    A part in another's place, which may be a user's object, comes without its options. Single options change those of
+    the method; an empty dict removes them.
+
+    >>> config("p-darts", selection={"rule": "trials"}).selection.options
+    {}
+    >>> config("p-darts", selection={"options": {"most": 3}}).selection.options
+    {'fewest': 0, 'most': 3}
+    """
+    if "preset" in changes:
+        raise InputError("unknown setting 'preset': presets are for the command line; give their settings one by one")
+    emptied = tuple(f"{name}." for name in _empty(changes))
+    own = {name: value for name, value in dotted(METHODS[method]).items() if not name.startswith(emptied)}
+    return resolve(settings, [own, adopt_parts(type(settings), changes)], {})
+
+
+def _empty(changes: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """The dotted names of empty dicts."""
+    for name, value in changes.items():
+        if isinstance(value, Mapping):
+            yield from _empty(value, f"{prefix}{name}.") if value else [f"{prefix}{name}"]
 
 
 def resolved(sources: Sequence[Mapping[str, Any]]) -> RunConfig:
