@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 import torch
+from tiny import begin
 from torch import nn
 
 from idarts.data import Batches, load, split
@@ -47,6 +48,30 @@ def supernet(name="nas-bench-201", scale=0.0):
 
 def table_cost(cell, numbers):
     return numbers["base"] + sum(numbers.get(OPS[column], 0) for column in cell)
+
+
+def test_options_that_have_left_cost_nothing():
+    """The expectation among the living options, and no gradient for the others."""
+    net, wanted = supernet(), Cost("parameters", target=4e5)
+    alive = [[False, True, column == 3, column != 3, False] for column in (3, 2, 3, 2, 3, 2)]
+    with torch.no_grad():
+        net.alpha["cell"].copy_(torch.randn(6, 5, generator=torch.Generator().manual_seed(0)))
+    known = prices(net, "parameters")
+    found = CostTarget(net, known, wanted, mask=lambda: {"cell": alive})
+    shares = net.alpha["cell"].detach().masked_fill(~torch.tensor(alive), -torch.inf).softmax(1)
+    expected = known.base + (shares * torch.tensor(known.options["cell"])).sum().item()
+    assert found.expected().item() == pytest.approx(expected, rel=1e-6)
+    assert found.expected().item() != pytest.approx(CostTarget(net, known, wanted).expected().item(), rel=1e-3)
+    (grad,) = found.gradient(0.5)
+    assert not grad[~torch.tensor(alive)].any()
+    assert grad[torch.tensor(alive)].all()
+
+
+def test_a_search_expects_the_cost_of_its_living_options():
+    search = begin("drnas", 4, cost={"kind": "parameters", "target": 372_000.0, "tolerance": 0.9}, channels=8)
+    list(search.rounds())
+    assert sum(map(sum, search.mask["cell"])) == 6 * 3  # of five
+    assert search.cost.mask() == search.mask
 
 
 @pytest.mark.parametrize(("kind", "numbers"), [("parameters", PARAMETERS), ("multiply_adds", MULTIPLY_ADDS)])

@@ -97,6 +97,18 @@ def test_the_auxiliary_skip_adds_beta_to_the_skip_alone_and_fades():
     assert seen == pytest.approx([0.75, 0.5, 0.25, 0.0], abs=1e-6)
 
 
+@pytest.mark.parametrize("penalty", ["beta-decay", "zero-one", "dirichlet-anchor"])
+def test_where_nothing_is_open_there_is_nothing_to_penalise(penalty):
+    search = begin("xnas", 4, alpha={"penalty": penalty, "options": {"bound": 1e-3}})
+    for row in search.mask["cell"][:5]:
+        row[1:4] = [False] * 3
+    rounds = search.rounds()
+    next(rounds)
+    search.mask["cell"][5] = list(search.mask["cell"][0])
+    next(rounds)
+    assert sum(map(sum, search.mask["cell"])) == 6
+
+
 def test_beta_darts_lowers_the_logits():
     means = []
     for weight in (0.0, 50.0):

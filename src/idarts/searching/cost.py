@@ -22,8 +22,10 @@ from torch import Tensor
 
 from idarts.arch import Architecture
 from idarts.errors import InputError
+from idarts.layers.constants import constant
 from idarts.searching.judge import largest
 from idarts.searching.settings import Config, Cost, Selection
+from idarts.searching.stage import Mask
 from idarts.spaces import Supernet
 from idarts.spaces.prices import UNITS, Prices, prices
 
@@ -51,14 +53,16 @@ class CostTarget:
     prices: Prices
     settings: Cost
     none: bool = True  # whether `none` may be taken
+    mask: Callable[[], Mask] = dict  # the options that are alive; without it, all are
 
     def expected(self, temperature: float = 1.0) -> Tensor:
-        """The cost under α's softmax."""
-        taken = self.net.path(self.net.architecture())  # a row that DARTS' rule leaves out takes no part
+        """The cost under α's softmax, among the living options."""
+        alphas = self._living(dict(self.net.alpha.items()))
+        taken = self.net.path(largest(self.net, Selection(), alphas))  # a row that DARTS' rule leaves out takes no part
         added = [
             taken[name].weights.sum(1)
             * (self._softmax(alpha, temperature) * alpha.new_tensor(self.prices.options[name])).sum(1)
-            for name, alpha in self.net.alpha.items()
+            for name, alpha in alphas.items()
         ]
         return self.prices.base + torch.cat(added).sum()
 
@@ -135,6 +139,11 @@ class CostTarget:
         assert self.settings.target is not None
         return self.settings.target
 
+    def _living(self, alphas: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """−∞ for the options that have left."""
+        dead = {name: ~constant(rows, alphas[name].device) for name, rows in self.mask().items()}
+        return {**alphas, **{name: alphas[name].masked_fill(gone, -torch.inf) for name, gone in dead.items()}}
+
     def _softmax(self, alpha: Tensor, temperature: float) -> Tensor:
         if (self.none and self.prices.none) or self.net.none is None:
             return (alpha / temperature).softmax(dim=1)
@@ -168,8 +177,12 @@ def temperature(used: float) -> float:
     return 1 - (1 - LAST_TEMPERATURE) * used
 
 
-def cost_target(net: Supernet, settings: Config, batch: Callable[[], Any]) -> CostTarget | None:
+def cost_target(
+    net: Supernet, settings: Config, batch: Callable[[], Any], mask: Callable[[], Mask] = dict
+) -> CostTarget | None:
     """The cost target that a search's settings name; `batch` gives inputs, for a model of which nothing else is known.
+
+    `mask` gives the options that are alive when a cost is expected.
 
     A target that no architecture of the space meets is refused here, before anything is searched.
 
@@ -188,7 +201,7 @@ the nearest has 1,531,546; change cost.target or cost.tolerance
     if wanted.target is None:
         raise InputError(f"cost.target is missing; give the {UNITS[wanted.kind]} to aim at")
     priced = prices(net, wanted.kind, wanted.skeleton, table=wanted.table, batch=batch)
-    target = CostTarget(net, priced, wanted, settings.none and settings.selection.none)
+    target = CostTarget(net, priced, wanted, settings.none and settings.selection.none, mask)
     nearest = target.cost(target.pick(net, settings.selection))
     if abs(nearest - wanted.target) > wanted.tolerance * wanted.target:
         raise InputError(

@@ -183,7 +183,9 @@ class Search(Budgeted):
         elif len(self.stages) > 1:
             raise InputError(f"strategy {self.settings.strategy} has no supernet, so no stages; use --stages single")
         self.strategy = self._make_strategy(self, **self.settings.strategy_options)
-        self.cost = cost_target(self.net, self.settings, lambda: peek(self.task.train)) if self.shares_weights else None
+        self.cost = None
+        if self.shares_weights:
+            self.cost = cost_target(self.net, self.settings, lambda: peek(self.task.train), lambda: self.mask)
 
     def _next_stage(self) -> None:
         """Prune the options by α, then begin the next stage with a fresh supernet."""

@@ -56,6 +56,15 @@ def ends(stages: Sequence[Stage]) -> list[float]:
     return [*list(accumulate(stage.share for stage in stages))[:-1], 1.0]
 
 
+def open_decisions(mask: Mask) -> int:
+    """How many decisions have more than one option left.
+
+    >>> open_decisions({"cell": [[True, False], [True, True]]})
+    1
+    """
+    return sum(sum(row) > 1 for rows in mask.values() for row in rows)
+
+
 def living_rows(alphas: Mapping[str, Tensor], mask: Mask) -> Iterator[Tensor]:
     """The living options of every decision with more than one, one row at a time.
 

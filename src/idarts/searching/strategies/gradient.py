@@ -21,6 +21,7 @@ from idarts.searching.judge import look
 from idarts.searching.registries import PENALTIES, RELAXATIONS, RULES, STRATEGIES, build_part
 from idarts.searching.relaxations.gumbel import gumbel_noise
 from idarts.searching.round import Step, judged
+from idarts.searching.stage import open_decisions
 from idarts.searching.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Stepping(Relaxing):
         search, used = self.search, self.search.used()
         if search.cost:
             grads = [grad + more for grad, more in zip(grads, search.cost.gradient(used), strict=True)]
-        if search.settings.alpha.penalty != "none":
+        if search.settings.alpha.penalty != "none" and open_decisions(search.mask):
             value = self.penalty(dict(search.net.alpha.items()), search.mask, used)
             added = torch.autograd.grad(value, self.alphas, allow_unused=True, materialize_grads=True)
             grads = [grad + more for grad, more in zip(grads, added, strict=True)]
