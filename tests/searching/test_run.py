@@ -23,7 +23,7 @@ from idarts.engine import checkpoint
 from idarts.engine.folder import clear, read_result
 from idarts.engine.settings import change
 from idarts.errors import CollapseWarning, InputError
-from idarts.searching import RunConfig, run
+from idarts.searching import RunConfig, resolved, run
 from idarts.searching.selections.trials import Trial
 from idarts.searching.settings import Selection
 
@@ -225,6 +225,24 @@ def test_mistakes_are_one_line(tmp_path, capsys, arguments, words):
     assert words in shown
     assert shown.count("\n") == 1
     assert not (tmp_path / "run" / "config.json").exists()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"method": "xnas", "alpha.options": {"bound": 0.01}},
+        {"method": "random-trials", "evaluator.steps": 1, "gradient_evaluations": 20.0},
+    ],
+)
+def test_a_search_that_has_nothing_left_to_decide_takes_no_larger_budget(settings, tmp_path):
+    typed = {"batch": 8, "depth": 1, "channels": 4, "rounds": 12, **settings}
+    rounds = run(resolved([typed]), tmp_path / "run").rounds
+    before = (tmp_path / "run" / "config.json").read_text()
+    larger = {**typed, "rounds": 40} | ({"gradient_evaluations": 99.0} if "gradient_evaluations" in typed else {})
+    with pytest.raises(InputError, match=r"nothing left to search, so a larger budget \(.*rounds\)"):
+        run(resolved([larger]), tmp_path / "run", resume=True)
+    assert (tmp_path / "run" / "config.json").read_text() == before
+    assert len(run(resolved([typed]), tmp_path / "run", resume=True).rounds) == len(rounds)
 
 
 def test_a_printed_configuration_can_be_used_again(tmp_path, capsys):

@@ -66,6 +66,7 @@ class Job:
         dict  # settings as older versions wrote them → in today's names
     )
     growing: tuple[str, ...] = ()  # settings of which a resumed run may have more: its budgets
+    finished: Callable[[], bool] = lambda: False  # whether the loaded work has no use for a larger budget
 
 
 class Options(TypedDict, total=False):
@@ -230,6 +231,11 @@ def _resume(job: Job, settings: Any, path: Path, accept_changed_data: bool) -> N
 
     grown, problems = on_first(compare)
     number, skipped = load_newest(job.work, job.kind, path)
+    if grown and job.finished():
+        raise InputError(
+            f"{path} has nothing left to search, so a larger budget ({', '.join(grown)}) changes nothing; "
+            "start a new run with it"
+        )
 
     def tidy() -> list[str]:
         lost = folder.drop_rounds(path, after=number)

@@ -23,7 +23,7 @@ from idarts.searching.judge import largest
 from idarts.searching.reach import require_built, require_reached, require_same_decisions, require_trainable
 from idarts.searching.registries import SCHEDULES, SELECTIONS, build_part
 from idarts.searching.round import Round, Step, round_of, spread
-from idarts.searching.stage import Mask, Restricted, Stage, ends, next_mask, require_stages
+from idarts.searching.stage import Mask, Restricted, Stage, ends, next_mask, open_decisions, require_stages
 from idarts.searching.strategy import Selected, Strategy, Tried
 from idarts.searching.streams import peek, peek_batch
 from idarts.searching.task import Task
@@ -219,6 +219,11 @@ class Search(Budgeted):
     def a(self) -> tuple[Tensor, ...]:
         """α: the outer variables."""
         return self.net.architecture_parameters()
+
+    @property
+    def finished(self) -> bool:
+        """Whether no round could change the architecture, whatever the budget."""
+        return self.strategy.finished or (self.strategy.steps_alpha and not open_decisions(self.mask))
 
     @property
     def healthy(self) -> bool:

@@ -96,6 +96,7 @@ def run_search(
             files=_split(task),
             upgrade=upgrade,
             growing=_growing(settings, search),
+            finished=lambda: search.finished,
         )
 
     log = run_job(job, settings, out, **options)
