@@ -157,6 +157,16 @@ def each(outputs, targets):
             lambda out: idarts.search(Sequence(), sums(40), loss=each, batch=8, out=out),
             r"the validation loss must return a tensor with one number, but it returned \(8, 6, 1\)",
         ),
+        (
+            lambda out: idarts.search(
+                Sequence(), sums(40), loss=mse_loss, batch=8, alpha={"options": {"b": 1}}, out=out
+            ),
+            "but the rule adam has none",
+        ),
+        (
+            lambda out: idarts.search(Sequence(), sums(40), weights={"relaxation_options": {"b": 1}}, out=out),
+            "weights.relaxation names none",
+        ),
         (lambda out: idarts.search(Sequence(), (sums(40)[0], sums(30)[1]), out=out), "40 inputs with 30 targets"),
         (
             lambda out: idarts.search(Sequence(), sums(40), device="cuda:7", out=out),

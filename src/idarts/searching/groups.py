@@ -43,6 +43,11 @@ class Weights:
     def __post_init__(self) -> None:
         if self.nesterov and not self.momentum:
             raise InputError("weights.nesterov needs a momentum; use --weights.nesterov false")
+        if self.relaxation_options and self.relaxation is None:
+            raise InputError(
+                f"weights.relaxation_options is {self.relaxation_options}, but weights.relaxation names none; "
+                "give it, or use --relaxation-options"
+            )
 
 
 @validated

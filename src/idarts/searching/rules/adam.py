@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from idarts.errors import InputError
 from idarts.searching.registries import RULES
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ class Adam:
     """
 
     def __init__(self, alphas: Sequence[nn.Parameter], settings: "Alpha") -> None:
+        if settings.options:
+            raise InputError(
+                f"alpha.options is {settings.options}, but the rule adam has none; it reads alpha.rate, betas and decay"
+            )
         self.alphas = alphas
         assert settings.rate != "auto"  # the search has replaced it by a number
         self.optimizer = torch.optim.Adam(alphas, settings.rate, settings.betas, weight_decay=settings.decay)
