@@ -201,6 +201,24 @@ def test_choices_sum_to_what_is_counted():
         assert reached == found.cost(found.pick(net, Selection())) == pytest.approx(target, rel=0.05)
 
 
+class Several(nn.Module):
+    """It takes more than one input, by place or by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = Choice({"wide": nn.Linear(8, 8), "same": nn.Identity()}, "layer")
+
+    def forward(self, x, more=None):
+        return self.layer(x if more is None else x + more[0])
+
+
+@pytest.mark.parametrize("form", [lambda x: x, lambda x: (x, [x]), lambda x: {"x": x}, lambda x: {"x": x, "more": [x]}])
+def test_multiply_adds_of_a_model_with_several_inputs(form):
+    net = ChoiceSupernet(Several())
+    counted = prices(net, "multiply_adds", batch=lambda: form(torch.zeros(4, 8)))
+    assert (counted.base, counted.options["layer"]) == (72.0, [[0.0, -72.0]])
+
+
 def test_latency_from_a_file(tmp_path):
     table = measure_latency("nas-bench-201", Skeleton(depth=2, channels=4, classes=10, image=8), seconds=0)
     assert all(len(times) == 3 for times in table["ops"].values())

@@ -11,6 +11,7 @@ Two conventions, because papers use both:
 - `conv+fc+bn`: two more for every output element of a BatchNorm.
 """
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from math import prod
@@ -67,17 +68,31 @@ def count(
     return Counts(params - extra, params, _forward(net, torch.empty(0, in_channels, chosen.image, chosen.image)))
 
 
-def count_module(module: nn.Module, *inputs: Tensor) -> Counts:
+def count_module(module: nn.Module, *inputs: Any, **named: Any) -> Counts:
     """Counts of any module for one sample of these inputs, whose values do not matter.
 
     A copy on the meta device is run with the first sample of the batch; not every module can take an empty batch.
 
     >>> count_module(nn.Linear(3, 2), torch.empty(5, 3)).multiply_adds
     {'conv+fc': 8, 'conv+fc+bn': 8}
+    >>> count_module(nn.Linear(3, 2), input=torch.empty(5, 3)).params
+    8
     """
     net = deepcopy(module).to("meta")
     params = _params(net)
-    return Counts(params, params, _forward(net, *(value[:1].to("meta") for value in inputs)))
+    first = [_first_sample(value) for value in inputs]
+    return Counts(
+        params, params, _forward(net, *first, **{name: _first_sample(value) for name, value in named.items()})
+    )
+
+
+def _first_sample(value: Any) -> Any:
+    """Of a tensor, or of all tensors in a list, a tuple or a dict."""
+    if isinstance(value, Tensor):
+        return value[:1].to("meta")
+    if isinstance(value, Mapping):
+        return {name: _first_sample(part) for name, part in value.items()}
+    return type(value)(map(_first_sample, value)) if isinstance(value, list | tuple) else value
 
 
 def _params(module: nn.Module) -> int:
@@ -93,13 +108,14 @@ def _allocate(net: nn.Module) -> None:
 
 
 @torch.no_grad()
-def _forward(net: nn.Module, *inputs: Tensor) -> dict[str, int]:
+def _forward(net: nn.Module, *inputs: Any, **named: Any) -> dict[str, int]:
     """Run the network in evaluation mode with a counting hook on every layer with multiply-adds."""
-    sums, samples = {"layers": 0, "norms": 0}, len(inputs[0])
+    sums = {"layers": 0, "norms": 0}
+    is_empty = any(isinstance(value, Tensor) and not len(value) for value in inputs)
 
     def size(value: Tensor) -> int:
         """Elements for one sample: all of them, however they are folded; for an empty batch, those it would have."""
-        return value.numel() if samples else prod(value.shape[1:])
+        return prod(value.shape[1:]) if is_empty else value.numel()
 
     def add(layer: nn.Module, given: tuple[Any, ...], result: Tensor) -> None:
         if isinstance(layer, nn.MultiheadAttention):
@@ -115,7 +131,7 @@ def _forward(net: nn.Module, *inputs: Tensor) -> dict[str, int]:
     counted = (layer for layer in net.modules() if isinstance(layer, _COUNTED))
     handles = [layer.register_forward_hook(add) for layer in counted]
     try:
-        net.eval()(*inputs)
+        net.eval()(*inputs, **named)
     finally:
         for handle in handles:
             handle.remove()

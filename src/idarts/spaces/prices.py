@@ -4,7 +4,7 @@ Each space says how its options add up; see `Space.prices`.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -108,7 +108,10 @@ def _counted(net: Supernet, kind: str, skeleton: str | None, batch: Callable[[],
             return _number(count(architecture, skeleton), kind)
         if kind == "parameters":
             return float(sum(weights.numel() for weights in module.parameters()))
-        return _number(count_module(module, inputs()), kind)
+        given = inputs()
+        if isinstance(given, Mapping):  # as `call_module` reads the inputs of a batch
+            return _number(count_module(module, **given), kind)
+        return _number(count_module(module, *(given if isinstance(given, tuple) else (given,))), kind)
 
     return whole
 
