@@ -24,7 +24,7 @@ class Convolutions(Evaluator):
 def start(method, name="nas-bench-201", evaluator=Convolutions, table=None, **changes):
     """A search of digits in a space by name; `evaluator` is a class, or None for that of the method."""
     chosen = space(name)
-    skeleton = chosen.skeleton.changed(depth=1, channels=4, classes=10, image=8)
+    skeleton = chosen.skeleton.changed(depth=3 if name == "darts" else 1, channels=4, classes=10, image=8)
     train, valid = (Batches(part, 8, seed=seed) for seed, part in enumerate(split(load("digits").train, 0.5, seed=0)))
     group = dict(changes.pop("evaluator_settings", {}))
     if evaluator is not None:
