@@ -31,10 +31,11 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes | str) -> None:
     """Write a file at once: a reader sees the old file or the new one, and an interrupted write changes nothing.
 
     The content is on the disk before the name is, and the name is when this returns, so a power cut changes nothing.
+    Text becomes UTF-8.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +46,7 @@ def write_whole(path: Path, content: bytes) -> None:
     temporary = beside(path)
     try:
         with open_safely(temporary, "xb") as file:
-            file.write(content)
+            file.write(utf8(content) if isinstance(content, str) else content)
             sync(file)
         temporary.replace(path)
         sync_folder(path.parent)
@@ -54,6 +55,15 @@ def write_whole(path: Path, content: bytes) -> None:
     finally:
         with suppress(OSError):  # if the folder does not exist, the error above says so
             temporary.unlink(missing_ok=True)
+
+
+def utf8(text: str) -> bytes:
+    r"""Text as UTF-8. A byte of a file's name that is not UTF-8 becomes an escape; in JSON, it stays the same name.
+
+    >>> utf8('"caf\udce9"'), json.loads(utf8('"caf\udce9"')) == "caf\udce9"
+    (b'"caf\\udce9"', True)
+    """
+    return text.encode("utf-8", "backslashreplace")
 
 
 def sync(file: IO[Any]) -> None:
@@ -212,6 +222,17 @@ def dump_json(data: Any) -> bytes:
     """
     plain = with_digest(data) if isinstance(data, Mapping) else finite(data)
     return (json.dumps(plain, indent=1, allow_nan=False) + "\n").encode()
+
+
+def safetensors_note(content: bytes) -> dict[str, Any]:
+    """The texts that the writer of a safetensors file put into its header; the header must be valid.
+
+    >>> safetensors_note(b"\\x02\\0\\0\\0\\0\\0\\0\\0{}")
+    {}
+    """
+    header = load_json(content[8 : 8 + int.from_bytes(content[:8], "little")].decode())
+    note: dict[str, Any] = header.get("__metadata__", {})
+    return note
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:

@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import os
 import re
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from idarts import InputError
 from idarts.data import load as load_data
 from idarts.engine.intervals import wilson
 from idarts.pages.evaluation import page
+from idarts.pages.watch.site import Site
 from idarts.training import card_for, data_for, evaluate, load, save
 from idarts.training.evaluation import MISTAKES, Mistake, examine
 
@@ -198,3 +200,27 @@ def test_every_accuracy_has_its_interval(idarts, digits_folder):
     low, high = found["interval"]
     assert f"(95 % interval {100 * low:.1f}–{100 * high:.1f} %)" in shown
     assert shown.count("95 % interval") == 3  # of the whole, of the classes, of the bins
+
+
+def test_names_that_are_not_utf8(idarts, tmp_path):
+    """Such as those from an old zip file, in Latin-1: of a class, of the data, of the run."""
+    data, run = (tmp_path / os.fsdecode(name) for name in (b"v\xe9lo", b"r\xe9sultat"))
+    cafe = os.fsdecode(b"caf\xe9")
+    for place in range(10):
+        file = data / (cafe, "bar")[place % 2] / f"{place}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((8, 8, 3), 20 * place, np.uint8)).save(file)
+    sizes = ("--image", 8, "--depth", 1, "--channels", 2, "--epochs", 1, "--batch", 4, "--checkpoint-rounds", 9)
+    for words in (
+        ("train", "nas-bench-201:0", "--data", f"folder:{data}", *sizes, "--out", run),
+        ("report", run),
+        ("evaluate", run),
+        ("predict", run, data, "--jsonl", tmp_path / "classes.jsonl"),
+    ):
+        done = idarts(*words)
+        assert done.returncode == 0, done.err
+    assert load(run).card.labels == ("bar", cafe)
+    assert json.loads((run / "evaluation.json").read_text())["classes"][1]["label"] == cafe
+    assert "caf\\udce9" in (run / "evaluation.html").read_text()
+    assert "v\\udce9lo" in (run / "report.html").read_text()
+    assert b"v\\udce9lo" in Site([run]).news(0)

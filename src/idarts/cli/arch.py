@@ -140,7 +140,7 @@ def _draw(args: Namespace) -> None:
 def _convert(args: Namespace) -> None:
     text = convert(args.what, args.to)
     if args.output:
-        write_whole(make_parents(Path(args.output)), f"{text}\n".encode())
+        write_whole(make_parents(Path(args.output)), f"{text}\n")
         say(args.output)
     else:
         say(text)

@@ -57,8 +57,8 @@ def run(args: Namespace) -> None:
     except OSError as error:
         raise InputError(f"{out} is not a folder that can be written to: {error.strerror}") from None
     text, html = json.dumps(results, indent=1, ensure_ascii=False), page(results, args.run, mistakes)
-    write_whole(out / EVALUATION, f"{text}\n".encode())
-    write_whole(out / EVALUATION_PAGE, html.encode())
+    write_whole(out / EVALUATION, f"{text}\n")
+    write_whole(out / EVALUATION_PAGE, html)
     if args.json:
         say(json.dumps(results, ensure_ascii=False))
         return

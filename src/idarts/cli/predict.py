@@ -10,7 +10,7 @@ from idarts.cli.console import printable, say
 from idarts.cli.parser import Parser
 from idarts.engine.device import device_named
 from idarts.errors import InputError
-from idarts.files import csv_text, write_whole
+from idarts.files import csv_text, utf8, write_whole
 from idarts.training import Prediction, load, predict
 from idarts.training.prediction import image_files
 
@@ -47,7 +47,7 @@ def run(args: Namespace) -> None:
         elif prediction.problem is None and not targets:
             say(f"{printable(str(prediction.file)):<{width}}  {_classes(prediction)}")
     for target, form in targets.items():
-        write_whole(target, form(done).encode("utf-8", "backslashreplace"))
+        write_whole(target, form(done))
         say(f"written: {target}", file=sys.stderr if args.json else sys.stdout)
     _report([one.problem for one in done if one.problem is not None], len(files))
 
@@ -59,7 +59,7 @@ def as_jsonl(predictions: Sequence[Prediction]) -> str:
     '{"file": "a.png", "classes": [{"label": "cat", "probability": 0.75}]}\n'
     """
     lines = (json.dumps(_data(one), ensure_ascii=False) + "\n" for one in predictions)
-    return "".join(lines).encode("utf-8", "backslashreplace").decode()
+    return utf8("".join(lines)).decode()
 
 
 def as_csv(predictions: Sequence[Prediction]) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from idarts.data.record import ImageData, Images, Part, SomePart, Statistics, join, take
 from idarts.digests import BLANK, is_intact, sealed
 from idarts.errors import InputError
-from idarts.files import load_json
+from idarts.files import safetensors_note
 
 Digests = NDArray[np.int64]
 FORMAT = "idarts-split-1"
@@ -96,7 +96,7 @@ def read_split(file: Path) -> Split | None:
         if not is_intact(content):
             raise InputError("its content does not match its digest")
         arrays = load(content)
-        note = load_json(content[8 : 8 + int.from_bytes(content[:8], "little")].decode())["__metadata__"]
+        note = safetensors_note(content)
         form, kind, *_ = f"{note['idarts']} ".split(" ")
         if form != FORMAT or kind not in ("files", "pixels"):
             raise InputError(f"format {note['idarts']!r}, expected {FORMAT!r}")

@@ -22,7 +22,7 @@ def write_page(result: FitResult, record: Mapping[str, Any]) -> Path:
     for part in [SEARCH, *(one["name"] for one in record["trainings"])]:
         write_report(result.path / part)
     target = result.path / folder.REPORT
-    write_whole(target, page(result, record).encode())
+    write_whole(target, page(result, record))
     return target
 
 

@@ -242,9 +242,8 @@ class Fit:
         record.write(self.path, self.record)
         outcome = replace(outcome, seconds=round(self.elapsed(), 2))
         write_page(outcome, self.record)
-        write_whole(
-            self.path / folder.RESULT, f"{json.dumps(to_data(outcome), indent=1)}\n".encode()
-        )  # as --json prints it
+        # as --json prints it
+        write_whole(self.path / folder.RESULT, f"{json.dumps(to_data(outcome), indent=1)}\n")
         return outcome
 
     def _cost(self, found: Architecture) -> dict[str, Any] | None:

@@ -42,7 +42,7 @@ def write_comparison(facts: Facts, out: Path) -> Path:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"the folder {out} cannot be written: {error.strerror}; name another one with --out") from None
-    write_whole(out / TABLE, as_csv(facts).encode())
+    write_whole(out / TABLE, as_csv(facts))
     runs = sum(len(group["seeds"]) for group in facts["groups"])
     summary = f"{runs} searches, by {', '.join(facts['by'])}"
     written = f"written {time.strftime('%Y-%m-%d %H:%M')}, idarts {__version__}"

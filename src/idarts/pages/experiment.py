@@ -46,8 +46,8 @@ def write_page(out: Path, name: str, summary: str, facts: str, sections: Sequenc
     for section in sections:
         for chart in section.charts:
             write_whole(out / f"{chart.name}.svg", chart.file())
-    write_whole(out / TEXT, "".join(_markdown(name, summary, facts, sections, warning)).encode())
-    write_whole(out / PAGE, html.encode())
+    write_whole(out / TEXT, "".join(_markdown(name, summary, facts, sections, warning)))
+    write_whole(out / PAGE, html)
     return out / PAGE
 
 

@@ -47,7 +47,7 @@ def write_gallery(folder: Path) -> Path:
     """
     if (folder / CONFIG).exists():
         raise InputError(f"{folder} holds a run or a model; name another folder with -o")
-    content, target = page().encode(), folder / "index.html"
+    content, target = page(), folder / "index.html"
     write_whole(make_parents(target), content)
     return target
 

@@ -27,7 +27,7 @@ def write_report(run: Path, output: Path | None = None) -> Path:
     ...     write_report(Path(folder)).name
     'report.html'
     """
-    content = page(read_run(run)).encode()
+    content = page(read_run(run))
     target = output or run / REPORT
     write_whole(make_parents(target), content)
     return target

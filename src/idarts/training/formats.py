@@ -91,7 +91,7 @@ def _onnx(net: nn.Module, card: Card, folder: Path) -> float | None:
         return None
     import onnxruntime  # type: ignore[import-untyped] # noqa: PLC0415 (an extra)
 
-    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(file.read_bytes(), providers=["CPUExecutionProvider"])
     return _difference(net, card, lambda x: torch.from_numpy(session.run(None, {"images": x.cpu().numpy()})[0]), file)
 
 
@@ -112,8 +112,10 @@ def _torch_export(net: nn.Module, card: Card, folder: Path) -> float | None:
     batch = torch.export.Dim("batch")
     example = _images(net, card, 2)
     program = _traced(lambda: torch.export.export(net, (example,), dynamic_shapes=({0: batch},)))
-    torch.export.save(program, file)
-    again = torch.export.load(file).module()
+    with file.open("w+b") as opened:  # torch itself ends the process if the path is not UTF-8
+        torch.export.save(program, opened)
+        opened.seek(0)
+        again = torch.export.load(opened).module()
     return _difference(net, card, again, file)
 
 

@@ -26,7 +26,7 @@ from idarts.engine.folder import (
     WEIGHTS,
 )
 from idarts.errors import InputError, command
-from idarts.files import beside, load_json, read_json, remove_strays, sync_folder, write_whole
+from idarts.files import beside, load_json, read_json, remove_strays, safetensors_note, sync_folder, write_whole
 from idarts.spaces import Choice, derive
 from idarts.spaces.networks import network
 from idarts.training.card import FORMAT, Card, card_from
@@ -176,8 +176,8 @@ def write_folder(
         new.mkdir(parents=True)
         fill(new)
         text = json.dumps(with_digest(card.to_data()), indent=1, ensure_ascii=False, allow_nan=False)
-        write_whole(new / CONFIG, f"{text}\n".encode())
-        write_whole(new / README, readme(card).encode())
+        write_whole(new / CONFIG, f"{text}\n")
+        write_whole(new / README, readme(card))
         if split is not None:
             write_whole(new / SPLIT, split.to_bytes())
         _replace(target, new)
@@ -225,7 +225,8 @@ def _note(card: Card) -> str:
 
 
 def _read_weights(folder: Path, card: Card) -> dict[str, Tensor]:
-    from safetensors import SafetensorError, safe_open  # noqa: PLC0415 (only files need it)
+    from safetensors import SafetensorError  # noqa: PLC0415 (only files need it)
+    from safetensors.torch import load as from_bytes  # noqa: PLC0415 (only files need it)
 
     file = folder / WEIGHTS
     if not file.is_file():
@@ -233,20 +234,19 @@ def _read_weights(folder: Path, card: Card) -> dict[str, Tensor]:
         only = f", only {' and '.join(others)}; export it with --format safetensors" if others else ""
         raise InputError(f"{folder} holds no {WEIGHTS}{only}")
     try:
-        if not is_intact(file.read_bytes()):
+        content = file.read_bytes()  # safetensors itself opens no path that is not UTF-8
+        if not is_intact(content):
             raise InputError(
                 f"{file} is damaged: its content does not match its digest; get it again, or export it again"
             )
-        with safe_open(file, framework="pt") as opened:
-            note = opened.metadata() or {}
-            state = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)
-    except (SafetensorError, OSError) as error:
+        state, note = from_bytes(content), safetensors_note(content)
+    except (SafetensorError, OSError, KeyError) as error:  # KeyError: a type of numbers that torch does not have
         raise InputError(f"{file} is damaged, or not a safetensors file: {error}") from None
     if note.get("idarts") != FORMAT:
         raise InputError(f"{file} was not written by idarts; only {FORMAT} files can be loaded")
     if note.get("network") != _note(card):
         raise InputError(f"{folder / CONFIG} describes another network than the one whose weights are in {WEIGHTS}")
-    return state
+    return dict(state)
 
 
 def _build(folder: Path, card: Card) -> nn.Module:

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from idarts.errors import InputError
+from idarts.files import utf8
 from idarts.pages.template import policy, require_jinja
 from idarts.pages.watch.site import Site
 
@@ -87,7 +88,7 @@ class Server:
             after = parse_qs(request.get("QUERY_STRING", "")).get("after", ["0"])[0]
             tick = int(after) if _TICK.fullmatch(after) else 0
             return "200 OK", "application/json", self.site.news(tick, address["key"])
-        return "200 OK", "text/html", self.site.page(address["key"]).encode()
+        return "200 OK", "text/html", utf8(self.site.page(address["key"]))
 
     def _refusal(self, request: dict[str, Any], token: str) -> Answer | None:
         if request.get("HTTP_HOST", "").lower() not in self._names:

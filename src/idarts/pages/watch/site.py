@@ -14,6 +14,7 @@ from typing import Any
 from idarts.engine.folder import CONFIG, METRICS, is_run
 from idarts.engine.following import Follower
 from idarts.errors import InputError
+from idarts.files import utf8
 from idarts.pages.chart import Chart
 from idarts.pages.report import TEMPLATE, content
 from idarts.pages.template import part, render
@@ -99,7 +100,7 @@ class Site:
             # At most a twentieth of one core for a page, unless there is an old log to read.
             wait = 0.1 if self._more else min(30.0, max(1.0, 20 * took))
             news = {"after": feed.tick, "shape": shape, "wait": round(1000 * wait), **feed.since(after)}
-        return json.dumps(news, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
+        return utf8(json.dumps(news, separators=(",", ":"), allow_nan=False, ensure_ascii=False))
 
     def _look(self, first: Watched | None = None) -> None:
         """Read what is new in all runs, for a limited time: very long logs take several looks."""
