@@ -158,6 +158,15 @@ def test_other_folders_are_left_alone(tmp_path):
     assert (tmp_path / "thesis.txt").read_text() == "precious"
 
 
+def test_other_files_in_the_model_folder_end_a_fit_before_it_starts(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "notes.txt").write_text("mine")
+    (tmp_path / "fit.json").write_text("an old fit")
+    with pytest.raises(InputError, match=r"model holds notes.txt, which is not part of a model; move it"):
+        fit("digits", out=tmp_path, overwrite=True)
+    assert (tmp_path / "fit.json").read_text() == "an old fit"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -141,6 +141,18 @@ def test_a_folder_with_other_things_is_never_replaced(tmp_path, tiny):
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
+def test_hidden_files_are_no_obstacle_and_stay(folder, tiny):
+    (folder / ".DS_Store").write_text("of a file manager")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main")
+    net, card = tiny("darts")
+    save(folder, net, card, overwrite=True)
+    assert load(folder).card == card
+    assert (folder / ".DS_Store").read_text() == "of a file manager"
+    assert (folder / ".git" / "HEAD").read_text() == "ref: refs/heads/main"
+    assert [file.name for file in folder.parent.iterdir()] == [folder.name]
+
+
 def test_a_failure_leaves_what_was_there(folder, tiny, monkeypatch):
     net, card = tiny("darts")
     before = {file.name: file.read_bytes() for file in folder.iterdir()}

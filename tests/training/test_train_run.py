@@ -189,6 +189,14 @@ def test_mistakes_are_one_line(whole, tmp_path, capsys):
     assert not (tmp_path / "new" / "config.json").exists()
 
 
+def test_other_files_in_the_model_folder_end_a_training_before_it_starts(tmp_path):
+    train(CELL, "digits", out=tmp_path / "run", **TINY)
+    (tmp_path / "run" / "model" / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"model holds notes.txt, which is not part of a model; move it"):
+        train(CELL, "digits", out=tmp_path / "run", overwrite=True, **TINY)
+    assert load_model(tmp_path / "run").card.trained["epochs"] == 1
+
+
 def test_a_search_is_no_training(tmp_path, capsys):
     """Their checkpoints are told apart."""
     (tmp_path / "checkpoints").mkdir()

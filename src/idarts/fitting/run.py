@@ -34,6 +34,7 @@ from idarts.fitting.threads import Threads
 from idarts.spaces import space
 from idarts.training import TrainConfig, TrainResult, Weights, export
 from idarts.training import load as load_model
+from idarts.training.model_folder import require_free
 from idarts.training.run import start as start_training
 
 OnStatus = Callable[["Status"], None]
@@ -106,6 +107,7 @@ def fit(
     settings |= adopt_parts(TrainConfig, {"log": log})
     require_fixed(space)
     make_logger(settings["log"])  # if its package is missing, nothing is written
+    require_free(path / folder.MODEL)  # else hours of work would end in this error
     with record.claim(path, resume, overwrite), _threads_restored():
         work = Fit(path, source, settings, started, on_status or (lambda _: None))
         work.on_status(Status("prepare", 60 * minutes, "look at the data, measure this machine"))

@@ -170,7 +170,7 @@ def write_folder(
 ) -> Path:
     """Create a model folder under a temporary name, let `fill` write the network into it, then rename it."""
     target = Path(folder)
-    _require_free(target, overwrite)
+    require_free(target, overwrite)
     new = beside(target)
     try:
         new.mkdir(parents=True)
@@ -200,20 +200,28 @@ def _replace(target: Path, new: Path) -> None:
     except OSError:
         old.rename(target)
         raise
+    for hidden in old.glob(".*"):
+        hidden.rename(target / hidden.name)
     sync_folder(target.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _require_free(target: Path, overwrite: bool) -> None:
-    """An existing folder is replaced only with `overwrite`, and only if it holds nothing but a model."""
+def require_free(target: Path, overwrite: bool = True) -> None:
+    """An existing folder is replaced only with `overwrite`, and only if it holds nothing but a model.
+
+    Hidden files are ignored, because file managers make some; they stay.
+
+    >>> require_free(Path("no/such/folder"))
+    """
     if not target.exists():
         return
     if not target.is_dir():
         raise InputError(f"{target} is a file, expected a folder to write")
-    strange = sorted(file.name for file in target.iterdir() if file.name not in MODEL_FILES)
+    visible = sorted(file.name for file in target.iterdir() if not file.name.startswith("."))
+    strange = [name for name in visible if name not in MODEL_FILES]
     if strange:
-        raise InputError(f"{target} holds {strange[0]}, which is not part of a model; choose a new folder")
-    if any(target.iterdir()) and not overwrite:
+        raise InputError(f"{target} holds {strange[0]}, which is not part of a model; move it, or choose a new folder")
+    if visible and not overwrite:
         raise InputError(
             f"{target} already holds a model; replace it with --overwrite (overwrite=True in Python), or choose a new "
             "folder"

@@ -26,7 +26,7 @@ from idarts.layers import unlean
 from idarts.training.card import card_for
 from idarts.training.evaluation import loss_and_accuracy
 from idarts.training.loop import Round, Training
-from idarts.training.model_folder import save
+from idarts.training.model_folder import require_free, save
 from idarts.training.prepare import Subject, divided, one_pass, subject, training
 from idarts.training.presets import PRESETS
 from idarts.training.settings import TrainConfig
@@ -141,6 +141,7 @@ def start(
     done: list[tuple[nn.Module, float | None]] = []
 
     def prepare() -> Job:
+        require_free(path / MODEL)  # before the work, not after it
         torch.manual_seed(settings.seed)
         named = settings.data if isinstance(source, str) else source
         given = named if isinstance(named, ImageData) else load(named, settings.data_root, image=settings.image)
