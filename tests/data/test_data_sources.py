@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import shutil
 
 import numpy as np
 import official_files as files
@@ -156,6 +157,21 @@ def test_folder(tmp_path, ending):
     means = data.train.images.float().mean((2, 3))
     wanted = torch.tensor([[50 * label, 10 * i, 200] for label in (0, 1) for i in range(5)])
     assert (means - wanted).abs().max() < (1e-6 if ending in ("png", "bmp") else 8)
+
+
+def test_hidden_folders_hold_no_images(tmp_path):
+    files.image_folder(tmp_path)
+    shutil.copytree(tmp_path / "cat", tmp_path / "cat" / "deep" / ".thumbnails")
+    shutil.copytree(tmp_path / "cat", tmp_path / ".trash")
+    assert len(load(f"folder:{tmp_path}", hold_out=0).train) == 10
+
+
+def test_images_that_pillow_cannot_read_do_not_vanish(tmp_path):
+    files.image_folder(tmp_path, ending="jfif")
+    (tmp_path / "cat" / "phone.HEIC").write_bytes(b"\0\0\0\x18ftypheic")
+    with pytest.warns(UserWarning, match=r"1 of 11 images cannot be read \(cat/phone.HEIC"):
+        data = load(f"folder:{tmp_path}", hold_out=0, unreadable=0.1)
+    assert len(data.train) == 10
 
 
 def test_a_folder_with_its_own_parts(tmp_path):

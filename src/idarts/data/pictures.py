@@ -18,14 +18,39 @@ _LARGE = 1 << 22  # pixels above which an image is reduced before it is resized,
 _REDUCTION = 12
 _REDUCED = ("L", "RGB", "RGBA", "LA")  # modes whose mean is a colour
 
-
-ENDINGS = frozenset([".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"])
+# Also of kinds that this Pillow may not read: such a file is then reported, and does not vanish.
+_KINDS = "avif bmp gif heic heif jfif jpeg jpg pgm png ppm tif tiff webp"
+ENDINGS = frozenset(f".{kind}" for kind in _KINDS.split())
 
 
 def pictures_in(folder: Path) -> list[Path]:
-    """The image files in a folder and its sub-folders, sorted by name, because the order of the file system varies."""
-    files = (file for file in folder.rglob("*") if file.suffix.lower() in ENDINGS and not file.name.startswith("."))
+    """The image files in a folder and its sub-folders, sorted by name, because the order of the file system varies.
+
+    Hidden files and folders are left out: programs keep copies in them, such as thumbnails.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     for name in ("a.png", "b.txt", "deep/.c.png", ".thumbnails/a.png"):
+    ...         Path(place, name).parent.mkdir(exist_ok=True)
+    ...         Path(place, name).touch()
+    ...     [file.name for file in pictures_in(Path(place))]
+    ['a.png']
+    """
+    files = (file for file in folder.rglob("*") if is_picture(file) and not _is_hidden(file.relative_to(folder)))
     return sorted(file for file in files if file.is_file())
+
+
+def is_picture(file: Path) -> bool:
+    """Whether a file is an image by the ending of its name.
+
+    >>> is_picture(Path("a.JPG")), is_picture(Path("Thumbs.db"))
+    (True, False)
+    """
+    return file.suffix.lower() in ENDINGS
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(name.startswith(".") for name in path.parts)
 
 
 def pillow() -> Any:
