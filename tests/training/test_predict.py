@@ -196,6 +196,10 @@ def test_folders_and_patterns_stand_for_their_images(idarts, folder, pictures, t
     assert [json.loads(line)["file"] for line in matched] == [
         "pictures/rgb.png", "pictures/rgba.png", "pictures/more [1]/z.png",
     ]  # fmt: skip
+    everything = idarts("predict", folder, "pictures/**", "pictures", "--json")  # each file once, and no other files
+    assert everything.returncode == 0
+    assert sorted(json.loads(line)["file"] for line in everything.out.splitlines()) == in_folder
+    assert "notes.txt cannot be read" in idarts("predict", folder, "pictures/notes.txt").err  # it was asked for
     named = idarts("predict", folder, "pictures/more [1]/z.png")  # a name with a pattern's characters
     assert named.returncode == 0
     (tmp_path / "empty").mkdir()

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from idarts.data import Batches, Images
 from idarts.data.arrays import resize
-from idarts.data.pictures import ENDINGS, decoded, pictures_in, to_tensor
+from idarts.data.pictures import ENDINGS, decoded, is_picture, pictures_in, to_tensor
 from idarts.errors import InputError
 from idarts.training.card import COLOURS, Card, card_of
 
@@ -65,19 +65,21 @@ def predict(net: nn.Module, files: "Iterable[str | PathLike[str]]", top: int = 5
 def image_files(names: "Iterable[str | PathLike[str]]") -> list[Path]:
     """The files behind names of files, names of folders and patterns such as `photos/*.jpg` or `**/*.png`.
 
-    A folder means all image files in it, in order. A name that is none of these is kept: `predict` reports it.
+    A folder means all image files in it, in order; a pattern also means those in the folders that it matches. Each file
+    comes once. A name that is none of these is kept: `predict` reports it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
     ...     for name in ("b.png", "a.jpg", "notes.txt"):
     ...         Path(place, name).touch()
     ...     [file.name for file in image_files([place, f"{place}/*.png", "lost.png"])]
-    ['a.jpg', 'b.png', 'b.png', 'lost.png']
+    ['a.jpg', 'b.png', 'lost.png']
     """
     files: list[Path] = []
     for name in names:
         if not os.path.lexists(name) and has_magic(os.fspath(name)):
-            matches = [file for match in sorted(glob(os.fspath(name), recursive=True)) for file in _inside(Path(match))]
+            matched = map(Path, sorted(glob(os.fspath(name), recursive=True)))
+            matches = [file for match in matched for file in _inside(match) if is_picture(file)]
             if not matches:
                 raise InputError(f"no image file matches {os.fspath(name)}")
         else:
@@ -85,7 +87,7 @@ def image_files(names: "Iterable[str | PathLike[str]]") -> list[Path]:
             if not matches:
                 raise InputError(f"the folder {name} holds no images ({', '.join(sorted(ENDINGS))})")
         files += matches
-    return files
+    return list(dict.fromkeys(files))
 
 
 def _inside(path: Path) -> Iterable[Path]:
