@@ -376,8 +376,8 @@ def test_an_empty_class_folder_is_named(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         Image.new("RGB", (4, 4)).save(tmp_path / name)
     (tmp_path / "emu").mkdir()
-    (tmp_path / "emu" / "photo.heic").write_bytes(b"a format that is not read")
-    with pytest.raises(InputError, match=r"emu holds no images \(\.bmp, .*\); add images of this class, or remove"):
+    (tmp_path / "emu" / "photo.xcf").write_bytes(b"a format that is not read")
+    with pytest.raises(InputError, match=r"emu holds no images \(\.avif, .*\); add images of this class, or remove"):
         load(f"folder:{tmp_path}")
 
 
