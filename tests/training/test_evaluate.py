@@ -15,6 +15,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, top_k_ac
 
 from idarts import InputError
 from idarts.data import load as load_data
+from idarts.data.raw import Raw
 from idarts.engine.intervals import wilson
 from idarts.pages.evaluation import page
 from idarts.pages.watch.site import Site
@@ -139,6 +140,17 @@ def test_data_that_do_not_fit(tiny, tmp_path):
     net.card = replace(card, macro=None, labels=("one", "two"))
     with pytest.raises(InputError, match="4 outputs for 2 labels"):
         evaluate(net, load_data(noise_data(4)[0]))
+
+
+@pytest.mark.filterwarnings("error")
+def test_classes_are_matched_by_name_whatever_its_case(tiny):
+    _, card = tiny("nas-bench-201")
+    card = replace(card, labels=("coarse", "\u00e9tage", "fine", "wide"))  # é is one character
+    names = ("Wide", "coarse", "e\u0301tage", "fine")  # é is two characters, as on a Mac
+    x, y = noise_data(4)[0]
+    data = data_for(card, Raw({"train": (x, y), "test": (x, y)}, names))
+    assert data.classes == card.labels
+    assert data.train.labels.tolist() == data.test.labels.tolist() == [3, 0, 1, 2] * 3
 
 
 def test_the_commands_mistakes_are_one_line(idarts, folder, digits_folder, tmp_path):

@@ -69,6 +69,20 @@ def test_a_folder_that_has_grown_is_tested_on_images_never_trained_on(pets, tmp_
     assert again["images"] == 80
 
 
+def test_an_evaluation_needs_no_split_so_a_class_may_have_one_image(pets, folder, tmp_path, idarts):
+    run, new = tmp_path / "run", tmp_path / "new"
+    train("nas-bench-201:0", f"folder:{pets}", out=run, **SIZES)
+    add(new, ["cat/1.png", *(f"dog/{place}.png" for place in range(4))], 5)
+    asked = idarts("evaluate", run, "--data", f"folder:{new}", "--json")
+    assert (asked.returncode, asked.err) == (0, "")
+    assert [one["images"] for one in json.loads(asked.out)["classes"]] == [1, 4]
+    (run / "model" / "split.safetensors").unlink()
+    asked = idarts("evaluate", run, "--data", f"folder:{new}", "--json", "--part", "all")
+    assert json.loads(asked.out)["data"]["images"] == 5
+    asked = idarts("evaluate", run, "--data", f"folder:{new}")  # which images were trained on is not known
+    assert "only one image of the class 'cat'" in asked.err
+
+
 def test_renamed_and_moved_files_are_known_by_their_bytes(pets, tmp_path, idarts):
     run = tmp_path / "run"
     train("nas-bench-201:0", f"folder:{pets}", out=run, **SIZES)

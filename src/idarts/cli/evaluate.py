@@ -21,7 +21,7 @@ from idarts.pages.evaluation import about_split, page
 from idarts.pages.numbers import MISSING, interval, number, percent
 from idarts.training import data_for, find_model, load
 from idarts.training.card import card_of
-from idarts.training.choosing import PARTS
+from idarts.training.choosing import PARTS, divided
 from idarts.training.evaluation import confusions, examine
 
 _MATRIX = 12  # classes up to which the confusion matrix fits a terminal
@@ -49,7 +49,7 @@ def run(args: Namespace) -> None:
     if args.data:
         load_typed(args.data)
     net = load(args.run, device=device_named(args.device))
-    data = data_for(card_of(net), args.data, args.data_root) if args.data else _own_data(net, args)
+    data = _data(net, args, args.data, args.data_root) if args.data else _own_data(net, args)
     results, mistakes = examine(net, data, args.part, batch=args.batch)
     out = Path(args.out or args.run)
     try:
@@ -67,6 +67,10 @@ def run(args: Namespace) -> None:
     say(f"page:    {out / EVALUATION_PAGE}")
 
 
+def _data(net: nn.Module, args: Namespace, source: str, root: str | None) -> ImageData:
+    return divided(net, data_for(card_of(net), source, root, hold_out=0), args.part)
+
+
 def _own_data(net: nn.Module, args: Namespace) -> ImageData:
     """The data that the run was trained on. Its settings are next to the model folder."""
     model = find_model(args.run)
@@ -80,7 +84,7 @@ def _own_data(net: nn.Module, args: Namespace) -> ImageData:
     if source in NOT_BY_NAME or not isinstance(source, str):
         raise InputError(f"{args.run} was trained on data from Python; give --data, such as folder:PATH")
     try:
-        return data_for(card_of(net), source, args.data_root or config.get("data_root"))
+        return _data(net, args, source, args.data_root or config.get("data_root"))
     except InputError as error:
         raise InputError(f"the data of {args.run} cannot be read ({error}); give it with --data") from None
 

@@ -17,6 +17,8 @@ from idarts.data.splitting import split
 from idarts.data.torch_datasets import dataset_of, from_datasets
 from idarts.errors import InputError
 
+HOLD_OUT = 0.2  # the share of the training images that become the test set, if a source has none
+
 
 def load(
     source: Any = "digits",
@@ -25,7 +27,7 @@ def load(
     image: int | None = None,
     classes: Sequence[str] | None = None,
     layout: Layout = "auto",
-    hold_out: float = 0.2,
+    hold_out: float = HOLD_OUT,
     seed: int = 0,
     unreadable: float = 0.05,
     memory: int = 2**31,
@@ -63,7 +65,7 @@ def load(
         name = SOURCES.name_of(source) or SOURCES.own(source)
         data = source("", root)
     kind, raw = _as_raw(data, options)
-    return _with_test(build(raw, name or kind, options), hold_out, seed)
+    return with_test(build(raw, name or kind, options), hold_out, seed)
 
 
 def _as_raw(data: Any, options: Options) -> tuple[str, Raw]:
@@ -86,7 +88,13 @@ def _as_raw(data: Any, options: Options) -> tuple[str, Raw]:
     )
 
 
-def _with_test(data: ImageData, hold_out: float, seed: int) -> ImageData:
+def with_test(data: ImageData, hold_out: float = HOLD_OUT, seed: int = 0) -> ImageData:
+    """The data with a test set: its own, or some of the training images.
+
+    >>> whole = load("digits", hold_out=0)
+    >>> whole.test is None, len(with_test(whole).test)
+    (True, 359)
+    """
     if data.test is not None or not hold_out:
         return data
     counts = torch.bincount(data.train.labels, minlength=len(data.classes))

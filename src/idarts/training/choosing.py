@@ -7,6 +7,7 @@ from torch import nn
 
 from idarts.data import ImageData, Part, Split
 from idarts.data.content import among, comparable, unseen, whole
+from idarts.data.loading import with_test
 from idarts.data.record import join
 from idarts.errors import InputError, require_known
 
@@ -74,6 +75,18 @@ def _test(data: ImageData, split: Split) -> Chosen:
         )
     images = join(clean)
     return Chosen("test", images, left_out=total - len(images), trained_on=0)
+
+
+def divided(net: nn.Module, data: ImageData, part: str) -> ImageData:
+    """The data, with test images held out only if the part needs them: then a class may have a single image.
+
+    >>> from idarts.data import load
+    >>> divided(nn.Identity(), load("digits", hold_out=0), "all").test is None
+    True
+    """
+    split: Split | None = getattr(net, "split", None)
+    known = split is not None and comparable(data.train, split)
+    return data if part == "all" or known else with_test(data)
 
 
 def held_out(data: ImageData) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from typing import Any
+from unicodedata import normalize
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from idarts._version import __version__
 from idarts.arch import to_data
 from idarts.data import Batches, ImageData, Part
 from idarts.data import load as load_data
+from idarts.data.loading import HOLD_OUT
 from idarts.engine.intervals import wilson
 from idarts.engine.ranks import all_sum
 from idarts.errors import InputError
@@ -35,8 +37,12 @@ class Mistake:
     confidence: float
 
 
-def data_for(card: Card, source: Any, root: "str | PathLike[str] | None" = None) -> ImageData:
+def data_for(
+    card: Card, source: Any, root: "str | PathLike[str] | None" = None, hold_out: float = HOLD_OUT
+) -> ImageData:
     """A data set in the form that the network of this card needs: image size, channels and classes must match.
+
+    Classes are matched by name, whatever its case, or else by their order, with a warning.
 
     >>> from idarts.arch import parse
     >>> card = Card(parse("DARTS_V2"), None, 3, (8, 8), mean=(0.5,) * 3, std=(0.2,) * 3, labels=tuple("0123456789"))
@@ -45,21 +51,34 @@ def data_for(card: Card, source: Any, root: "str | PathLike[str] | None" = None)
     idarts.errors.InputError: digits has images of 1 channel, but the network needs 3; use data as in its training
     """
     height, width = card.image
-    data = load_data(source, root, image=height if height == width else None)
+    data = load_data(source, root, image=height if height == width else None, hold_out=hold_out)
     _require_shape(data, card)
     if len(data.classes) != len(card.labels):
         raise InputError(
             f"{data.source} has {len(data.classes)} classes, but the network knows {len(card.labels)}; "
             "use data with the classes of its training"
         )
-    if data.classes != card.labels:
-        first = next(pair for pair in zip(card.labels, data.classes, strict=True) if pair[0] != pair[1])
-        warnings.warn(
-            f"the classes of {data.source} have other names than the network's ({first[1]!r} for {first[0]!r}); "
-            "they are matched by their order",
-            UserWarning,
-            stacklevel=2,
-        )
+    return data if data.classes == card.labels else _relabelled(card, data)
+
+
+def _relabelled(card: Card, data: ImageData) -> ImageData:
+    """The data with the network's labels. The case of a name changes its place in the order, but not its meaning."""
+    names, known = ([normalize("NFC", label).casefold() for label in one] for one in (data.classes, card.labels))
+    if len(set(known)) == len(known) and set(names) == set(known):
+        places = torch.tensor([known.index(name) for name in names])
+
+        def mapped(part: Part) -> Part:
+            return replace(part, labels=places[part.labels])
+
+        valid, test = data.valid and mapped(data.valid), data.test and mapped(data.test)
+        return replace(data, train=mapped(data.train), valid=valid, test=test, classes=card.labels)
+    first = next(pair for pair in zip(card.labels, data.classes, strict=True) if pair[0] != pair[1])
+    warnings.warn(
+        f"the classes of {data.source} have other names than the network's ({first[1]!r} for {first[0]!r}); "
+        "they are matched by their order",
+        UserWarning,
+        stacklevel=3,
+    )
     return data
 
 
