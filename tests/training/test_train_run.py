@@ -8,11 +8,13 @@ import pydoc
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from random import Random
 
 import pytest
 import torch
 from commands import Command
+from PIL import Image
 from torch import nn
 
 import idarts
@@ -129,6 +131,37 @@ def test_asked_to_stop_it_writes_a_checkpoint_and_says_how_to_continue(whole, tm
     assert done.returncode == 0, done.stderr
     assert log(out) == log(whole)
     assert same_weights(out, whole)
+
+
+LAZY = """
+import sys, warnings
+import idarts
+from idarts.data import load
+warnings.simplefilter("ignore")
+data = load(f"folder:{sys.argv[1]}", memory=1, image=8)
+sizes = {"depth": 1, "channels": 2, "epochs": 999, "batch": 8, "log_steps": 1, "checkpoint_rounds": 99}
+idarts.train("nas-bench-201:0", data, out=sys.argv[2], on_round=lambda *_: print("a round", flush=True), **sizes)
+"""
+
+
+def test_a_signal_to_all_processes_does_not_end_those_that_read_images(tmp_path):
+    """`timeout`, Ctrl-C and Slurm send it to them too; the process itself must then wait for none of them."""
+    for place in range(20):
+        file = tmp_path / "data" / "ab"[place % 2] / f"{place}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (9 * place, 0, 0)).save(file)
+    words = [sys.executable, "-c", LAZY, str(tmp_path / "data"), str(tmp_path / "run")]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, env=environment(), start_new_session=True, **pipes) as process:
+        assert process.stdout.readline() == "a round\n"
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            _, errors = process.communicate(timeout=20)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    assert errors.splitlines()[-1].startswith("idarts.engine.saving.Interrupted")
+    assert checkpoint.latest(tmp_path / "run" / "checkpoints", "train")[0] >= 1
 
 
 @pytest.mark.parametrize("precision", ["float16", "bfloat16"])
