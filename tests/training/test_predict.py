@@ -3,6 +3,9 @@
 import csv
 import json
 import math
+import os
+from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -234,6 +237,24 @@ def test_tables_and_json_lines_are_written_whole(idarts, folder, pictures, tmp_p
     assert {file.name for file in (tmp_path / "new").iterdir()} == {"a.csv", "a.jsonl"}
     refused = idarts("predict", folder, rgb, "--csv", tmp_path / "new")
     assert (refused.returncode, refused.err.count("\n")) == (2, 1)
+
+
+def test_what_is_no_file_is_written_into_and_a_link_stays_a_link(idarts, folder, pictures, tmp_path):
+    pipe, link, stream = tmp_path / "pipe", tmp_path / "link", tmp_path / "stream"
+    os.mkfifo(pipe)
+    link.symlink_to(Path("new", "real.jsonl"))
+    stream.symlink_to("/dev/null")
+    received = []
+    reader = Thread(target=lambda: received.append(pipe.read_text()), daemon=True)
+    reader.start()
+    assert idarts("predict", folder, pictures[0], "--csv", pipe, "--jsonl", link).returncode == 0
+    reader.join(timeout=10)
+    assert received[0].startswith("file,label,")
+    assert link.is_symlink()
+    assert json.loads((tmp_path / "new" / "real.jsonl").read_text())["file"] == str(pictures[0])
+    assert idarts("predict", folder, pictures[0], "--csv", stream, "--jsonl", link).returncode == 0
+    assert stream.is_symlink()
+    assert link.is_symlink()
 
 
 def test_no_name_speaks_to_the_terminal(idarts, folder, pictures, tmp_path):

@@ -1,6 +1,7 @@
 """`idarts predict`: the classes of image files."""
 
 import json
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 from idarts.cli.console import printable, say
 from idarts.cli.parser import Parser
 from idarts.engine.device import device_named
-from idarts.errors import InputError
+from idarts.errors import InputError, WriteError
 from idarts.files import csv_text, utf8, write_whole
 from idarts.training import Prediction, load, predict
 from idarts.training.prediction import image_files
@@ -47,7 +48,7 @@ def run(args: Namespace) -> None:
         elif prediction.problem is None and not targets:
             say(f"{printable(str(prediction.file)):<{width}}  {_classes(prediction)}")
     for target, form in targets.items():
-        write_whole(target, form(done))
+        _write(target, form(done))
         say(f"written: {target}", file=sys.stderr if args.json else sys.stdout)
     _report([one.problem for one in done if one.problem is not None], len(files))
 
@@ -87,11 +88,27 @@ def _numbered(name: str, place: int) -> str:
 def _require_writable(target: Path) -> None:
     """Before the work, not after it."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        _behind(target).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror}") from None
     if target.is_dir():
         raise InputError(f"cannot write {target}: it is a folder; give the name of a file")
+
+
+def _write(target: Path, text: str) -> None:
+    """Write a file whole, but write into what is no file: a pipe, a device."""
+    if target.is_file() or not target.exists():
+        write_whole(_behind(target), text)
+        return
+    try:
+        target.write_bytes(utf8(text))
+    except OSError as error:
+        raise WriteError(f"cannot write {target}: {error.strerror}") from None
+
+
+def _behind(target: Path) -> Path:
+    """The file behind a link, which itself stays a link."""
+    return Path(os.path.realpath(target))
 
 
 def _report(problems: Sequence[str], total: int) -> None:
