@@ -90,7 +90,13 @@ def test_nothing_is_overwritten_unasked_and_nothing_half_written(tmp_path, folde
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == before
 
 
-def test_bad_requests(tmp_path, folder, tiny):
+def test_bad_requests(tmp_path, folder, tiny, monkeypatch):
+    net = load(folder)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    for name in (".", "..", "/"):
+        with pytest.raises(InputError, match="has no name of its own; name a new folder"):
+            export(net, name, overwrite=True)
     with pytest.raises(InputError, match="unknown format 'tflite'; there are safetensors, onnx, torch-export"):
         export(load(folder), tmp_path / "out", ["tflite"])
     with pytest.raises(InputError, match="the network has no card"):

@@ -213,6 +213,8 @@ def require_free(target: Path, overwrite: bool = True) -> None:
 
     >>> require_free(Path("no/such/folder"))
     """
+    if target.name in ("", ".."):
+        raise InputError(f"{target} cannot be a model folder, because it has no name of its own; name a new folder")
     if not target.exists():
         return
     if not target.is_dir():
