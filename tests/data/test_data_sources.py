@@ -185,8 +185,14 @@ def test_a_folder_with_its_own_parts(tmp_path):
 def test_a_folder_of_parts_or_of_classes_but_not_both(tmp_path):
     files.image_folder(tmp_path)
     files.image_folder(tmp_path / "train")
-    with pytest.raises(InputError, match="train/ beside other folders of images such as cat/"):
+    with pytest.raises(InputError, match=r"train/ beside other .* such as cat/; if all of them are classes, put them"):
         load(f"folder:{tmp_path}")
+
+
+def test_a_class_may_have_the_name_of_a_part(tmp_path):
+    """As the error above says."""
+    files.image_folder(tmp_path / "train", classes=("bus", "train"))
+    assert load(f"folder:{tmp_path}", hold_out=0).classes == ("bus", "train")
 
 
 def test_folder_brings_every_kind_of_image_to_rgb(tmp_path):

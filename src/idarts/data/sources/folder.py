@@ -40,8 +40,9 @@ class Listing(Reader):
 
     may_skip = True
 
-    def __init__(self, folder: Path, files: Sequence[Path], labels: Sequence[int]) -> None:
+    def __init__(self, folder: Path, files: Sequence[Path], labels: Sequence[int], every_class: bool) -> None:
         self.folder, self.labels = folder, list(labels)
+        self.every_class = every_class  # each class needs an image that can be read
         self.files: list[Path] = list(files)
 
     def size(self, options: Options) -> int:
@@ -87,10 +88,22 @@ class Listing(Reader):
             problem = problem.replace("\n", " ")
             if len(failed) > unreadable * total or len(failed) == total:
                 raise InputError(f"{problem}, more than {unreadable:.0%}; repair or remove them")
+            self._require_classes(failed)
             warnings.warn(f"{problem}; they are left out", UserWarning, stacklevel=2)
         good = [index for index in range(total) if index not in failed]
         self.files, self.labels = [self.files[index] for index in good], [self.labels[index] for index in good]
         return good
+
+    def _require_classes(self, failed: dict[int, str]) -> None:
+        kept = {label for index, label in enumerate(self.labels) if index not in failed}
+        lost = next((index for index in sorted(failed) if self.labels[index] not in kept), None)
+        if self.every_class and lost is not None:
+            name, *_ = self.files[lost].relative_to(self.folder).parts
+            why = failed[lost].replace("\n", " ")
+            raise InputError(
+                f"{self.folder / name} holds no image that can be read (the first: {why}); repair or convert them, or "
+                "remove the folder"
+            )
 
 
 def list_folder(path: Path) -> Raw:
@@ -115,7 +128,7 @@ def list_folder(path: Path) -> Raw:
     if "train" in named and others:
         raise InputError(
             f"{path} has {named['train'].name}/ beside other folders of images such as {others[0]}/; "
-            "is it a part, or a class? move the parts, or the classes, into a separate folder"
+            f"if all of them are classes, put them into {path / 'train'}/; if it is a part, move the others away"
         )
     full = {child.name: bool(pictures_in(child)) for child in _folders(parts["train"])}
     classes = tuple(name for name, holds_images in full.items() if holds_images)
@@ -130,10 +143,10 @@ def list_folder(path: Path) -> Raw:
             f"{parts['train'] / empty} holds no images ({', '.join(sorted(ENDINGS))}); add images of this class, or "
             "remove the folder"
         )
-    return Raw({part: (_listing(folder, classes), None) for part, folder in parts.items()}, classes)
+    return Raw({part: (_listing(folder, classes, part == "train"), None) for part, folder in parts.items()}, classes)
 
 
-def _listing(path: Path, classes: Sequence[str]) -> Listing:
+def _listing(path: Path, classes: Sequence[str], every_class: bool) -> Listing:
     images = {child.name: files for child in _folders(path) if (files := pictures_in(child))}
     unknown = sorted(set(images) - set(classes))
     if unknown:
@@ -143,7 +156,7 @@ def _listing(path: Path, classes: Sequence[str]) -> Listing:
     if not images:
         raise InputError(f"{path} holds no images; fill or remove it")
     pairs = [(file, label) for label, name in enumerate(classes) for file in images.get(name, [])]
-    return Listing(path, [file for file, _ in pairs], [label for _, label in pairs])
+    return Listing(path, [file for file, _ in pairs], [label for _, label in pairs], every_class)
 
 
 def _folders(path: Path) -> list[Path]:
