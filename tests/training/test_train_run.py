@@ -145,7 +145,7 @@ idarts.train("nas-bench-201:0", data, out=sys.argv[2], on_round=lambda *_: print
 
 
 def test_a_signal_to_all_processes_does_not_end_those_that_read_images(tmp_path):
-    """`timeout`, Ctrl-C and Slurm send it to them too; the process itself must then wait for none of them."""
+    """`timeout` and Ctrl-C send it to the whole group; the main process must still end after its round."""
     for place in range(20):
         file = tmp_path / "data" / "ab"[place % 2] / f"{place}.png"
         file.parent.mkdir(parents=True, exist_ok=True)

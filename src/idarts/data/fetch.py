@@ -1,12 +1,10 @@
 """How a stream gets its pixels: from memory, or from worker processes."""
 
-import atexit
+import os
 import random
-import signal
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
-from weakref import WeakSet
 
 import numpy as np
 import torch
@@ -21,7 +19,6 @@ Fetched: TypeAlias = tuple[Tensor, Tensor, Tensor | None]
 # Takes the indices of each batch to come, and the seed of the epoch.
 Fetch: TypeAlias = Callable[[Sequence[Tensor], int], Iterator[Fetched]]
 DEVICE_SHARE = 0.25  # the share of a device's free memory that one part may take
-_LOADERS: WeakSet[DataLoader[Any]] = WeakSet()
 
 
 def fetch_from(part: Part, device: torch.device, workers: int) -> Fetch:
@@ -60,10 +57,10 @@ def _from_workers(part: LazyImages, device: torch.device, workers: int) -> Fetch
         num_workers=workers,
         collate_fn=_stack,
         persistent_workers=workers > 0,
-        worker_init_fn=_ignore_signals,
+        worker_init_fn=_leave_group,
         generator=torch.Generator(),  # otherwise it draws from the global one
     )
-    _LOADERS.add(loader)
+
     damaged: set[str] = set()
 
     def fetch(chunks: Sequence[Tensor], seed: int) -> Iterator[Fetched]:
@@ -78,18 +75,9 @@ def _from_workers(part: LazyImages, device: torch.device, workers: int) -> Fetch
     return fetch
 
 
-def _ignore_signals(_worker: int) -> None:
-    """Ctrl-C, `timeout` and Slurm signal all processes of a run, but only the first one says when it ends."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-        signal.signal(number, signal.SIG_IGN)
-
-
-@atexit.register
-def _end_workers() -> None:
-    """Python itself would send them SIGTERM and wait. It runs this before, because this is registered after that."""
-    for loader in _LOADERS:
-        if loader._iterator is not None:
-            loader._iterator._shutdown_workers()  # type: ignore[attr-defined] # torch has no public function for it
+def _leave_group(_worker: int) -> None:
+    """Ctrl-C and `timeout` signal all processes of a group, but only the main process may decide when a run ends."""
+    os.setpgrp()
 
 
 def _count(errors: list[str], damaged: set[str], part: LazyImages, left: int) -> None:
