@@ -7,7 +7,8 @@ two of a million different images have the same digest is 1 in 37 million.
 
 import hashlib
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from idarts.errors import InputError
 from idarts.files import safetensors_note
 
 Digests = NDArray[np.int64]
+Labels = NDArray[np.int32]
 FORMAT = "idarts-split-1"
 _NONE: Digests = np.empty(0, np.int64)
 _PARTS = ("train", "valid", "test", "before")
@@ -60,6 +62,7 @@ class Split:
     before: Digests
     mean: Statistics
     std: Statistics
+    labels: Labels  # of train, valid and test, one after the other; older records have none
 
     @property
     def seen(self) -> Digests:
@@ -71,13 +74,13 @@ class Split:
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("train", "valid", "test"))
 
     def to_bytes(self) -> bytes:
-        """The content of a file: 8 bytes an image."""
+        """The content of a file: 12 bytes an image."""
         from safetensors.numpy import save  # noqa: PLC0415 (only files need it)
 
         numbers = {"mean": np.array(self.mean, np.float64), "std": np.array(self.std, np.float64)}
         parts = {name: getattr(self, name) for name in _PARTS}
         # A single note, because safetensors writes several in any order.
-        return sealed(save({**parts, **numbers}, {"idarts": f"{FORMAT} {self.kind} {BLANK}"}))
+        return sealed(save({**parts, **numbers, "labels": self.labels}, {"idarts": f"{FORMAT} {self.kind} {BLANK}"}))
 
 
 def read_split(file: Path) -> Split | None:
@@ -103,8 +106,11 @@ def read_split(file: Path) -> Split | None:
         parts: dict[str, Any] = {name: arrays[name] for name in _PARTS}
         if any(part.dtype != np.int64 or part.ndim != 1 for part in parts.values()):
             raise InputError("parts that are not lists of digests")
+        labels = arrays.get("labels", np.empty(0, np.int32))
+        if labels.dtype != np.int32 or labels.shape not in ((0,), (sum(len(parts[name]) for name in _PARTS[:3]),)):
+            raise InputError("labels of other images")
         mean, std = (tuple(map(float, arrays[name])) for name in ("mean", "std"))
-        return Split(kind, **parts, mean=mean, std=std)
+        return Split(kind, **parts, mean=mean, std=std, labels=labels)
     except (SafetensorError, OSError, InputError, AttributeError, KeyError, TypeError, UnicodeDecodeError) as error:
         raise InputError(
             f"{file} is damaged ({error}); without it, the test images are not known; restore it, or use another run"
@@ -114,6 +120,8 @@ def read_split(file: Path) -> Split | None:
 def used(train: Part, valid: Part | None = None, before: Split | None = None) -> Split | None:
     """The record of a run that uses these parts; `before` is the record of the search that it builds on.
 
+    It warns of equal images with different labels.
+
     >>> from idarts.data import load
     >>> digits = load("digits")
     >>> len(used(digits.train, digits.test).seen)
@@ -122,9 +130,29 @@ def used(train: Part, valid: Part | None = None, before: Split | None = None) ->
     trained = digests(train)
     if trained is None:
         return None
-    kind, validated = kind_of(train), None if valid is None else digests(valid)
+    kind, validated = kind_of(train), _known(None if valid is None else digests(valid))
     old = before.seen if before is not None and before.kind == kind else _NONE
-    return Split(kind, trained, _known(validated), _NONE, np.unique(old), train.mean, train.std)
+    parts = [train] if valid is None or not len(validated) else [train, valid]
+    labels = np.concatenate([_labels(part) for part in parts])
+    _warn_of_contradictions(parts, np.concatenate([trained, validated]), labels)
+    return Split(kind, trained, validated, _NONE, np.unique(old), train.mean, train.std, labels)
+
+
+def _warn_of_contradictions(parts: Sequence[Part], known: Digests, labels: Labels) -> None:
+    order = np.lexsort((labels, known))
+    one, other = order[:-1], order[1:]
+    both = (known[one] == known[other]) & (labels[one] != labels[other])
+    if not both.any():
+        return
+    pair = [int(places[both][0]) for places in (one, other)]
+    files = [file for part in parts for file in part.files or ()]
+    names = [str(files[place]) if files else f"one of class {labels[place]}" for place in pair]
+    count = len(np.unique(known[one][both]))
+    warnings.warn(
+        f"equal images in different classes: {count:,}, such as {' and '.join(names)}; correct their labels",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def clean(data: ImageData, split: Split) -> tuple[ImageData, Split]:
@@ -140,16 +168,18 @@ def clean(data: ImageData, split: Split) -> tuple[ImageData, Split]:
     tested = None if data.test is None else digests(data.test)
     if data.test is None or tested is None or not comparable(data.test, split):
         return data, split
-    seen = np.isin(tested, split.seen)
+    seen, labels = np.isin(tested, split.seen), _labels(data.test)
     if seen.any():
         rule = {**data.test.rule, "left out, as trained on": int(seen.sum())}
         kept = take(data.test, torch.from_numpy((~seen).nonzero()[0]), rule)
         data = replace(data, test=kept if len(kept) else None)
-    return data, replace(split, test=tested[~seen])
+    return data, replace(split, test=tested[~seen], labels=np.concatenate([split.labels, labels[~seen]]))
 
 
 def restore(data: ImageData, split: Split) -> ImageData:
     """The data with the parts of a record, image by image, even if images were added, renamed or moved since.
+
+    Of equal images in different classes, each gets the one with its label.
 
     >>> from idarts.data import load
     >>> digits = load("digits")
@@ -163,6 +193,8 @@ def restore(data: ImageData, split: Split) -> ImageData:
     if known is None or not comparable(pool, split):
         raise InputError(f"{data.source} is another kind of data than that of the run; resume with the same data")
     places = {digest: place for place, digest in enumerate(known.tolist())}
+    labelled = dict(zip(zip(known.tolist(), pool.labels.tolist(), strict=True), range(len(known)), strict=True))
+    labels = iter(split.labels.tolist())
     parts: dict[str, Part | None] = {}
     for name in ("train", "valid", "test"):
         wanted = getattr(split, name).tolist()
@@ -172,7 +204,8 @@ def restore(data: ImageData, split: Split) -> ImageData:
                 f"{data.source}: {missing} of the {len(wanted)} {name} images of the run are gone or changed; "
                 "put them back, or start again with --overwrite (overwrite=True in Python)"
             )
-        order = torch.tensor([places[digest] for digest in wanted], dtype=torch.int64)
+        chosen = [labelled.get((digest, next(labels, None)), places[digest]) for digest in wanted]
+        order = torch.tensor(chosen, dtype=torch.int64)
         part = take(pool, order, {"split": "by content", "part": name})
         parts[name] = replace(part, mean=split.mean, std=split.std) if wanted else None
     train = parts["train"]
@@ -216,6 +249,10 @@ def kind_of(part: Part) -> str:
 
 def _known(values: Digests | None) -> Digests:
     return _NONE if values is None else values
+
+
+def _labels(part: Part) -> Labels:
+    return part.labels.numpy().astype(np.int32)
 
 
 def _digest(content: bytes) -> int:
