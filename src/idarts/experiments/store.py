@@ -68,7 +68,7 @@ class Store:
         header, *lines = csv.reader(io.StringIO(csv_text(self.columns, self.rows)))
         checked = _digests(header, lines)
         rows = [dict(zip([*header, KEY], [*line, checked[line[header.index("job")]]], strict=True)) for line in lines]
-        write_whole(self.path, csv_text([*header, KEY], rows).encode())
+        write_whole(self.path, csv_text([*header, KEY], rows))
 
     def _read(self) -> list[Row]:
         try:
