@@ -1,6 +1,8 @@
 """The stream: deterministic, resumable to the bit, every image augmented by draws of its own."""
 
+import gc
 import io
+import time
 
 import numpy as np
 import pytest
@@ -248,6 +250,17 @@ def test_lazy_streams_resume_with_other_workers_and_random_transforms():
     again.load_state_dict(state)
     assert_same(rest, take_from(again, 8))
     assert not torch.equal(rest[0][0], rest[5][0])
+
+
+def test_the_workers_of_a_stream_in_a_reference_cycle_end_at_once():
+    """As those of a training do: torch would wait five seconds for each."""
+    cycle = [Batches(lazy(coded()), 8, workers=2)]
+    next(cycle[0])
+    cycle.append(cycle)
+    started = time.monotonic()
+    del cycle
+    gc.collect()
+    assert time.monotonic() - started < 4
 
 
 def test_lazy_parts_split_like_others():

@@ -5,6 +5,7 @@ import random
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
+from weakref import finalize
 
 import numpy as np
 import torch
@@ -72,6 +73,9 @@ def _from_workers(part: LazyImages, device: torch.device, workers: int) -> Fetch
             _count(errors, damaged, part, len(kept))
             yield _to(pixels, device), _to(part.labels[chunk[kept]], device), _to(kept, device)
 
+    # Python would close the queues of a loader in a reference cycle before the loader can tell its workers to end, and
+    # torch waits five seconds for each. This reference keeps the loader out of the cycle.
+    finalize(fetch, [loader].clear)
     return fetch
 
 
