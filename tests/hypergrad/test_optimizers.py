@@ -104,6 +104,21 @@ def test_a_series_has_the_present_preconditioner(name):
         torch.testing.assert_close(implicit, -x @ dense_mixed(inner, w, a), rtol=1e-8, atol=1e-10)
 
 
+def test_a_group_that_rests_has_no_part_in_a_series():
+    w = tuple(torch.ones(2, requires_grad=True) for _ in range(2))
+    a = (torch.ones(2, requires_grad=True),)
+    inner = lambda w, a: ((w[0] - a[0]) ** 2).sum() + ((w[1] - a[0]) ** 2).sum()  # noqa: E731
+    outer = lambda w, a: (w[0] ** 2 + w[1] ** 2).sum()  # noqa: E731
+    adam = torch.optim.Adam([{"params": [w[0]], "lr": 0.1}, {"params": [w[1]], "lr": 0.0}])
+    inner(w, tuple(2 * t.detach() for t in a)).backward()
+    adam.step()
+    estimate = hypergradient(inner, outer, w, a, Neumann(3, **from_optimizer(adam, w)))
+    moved, rests = estimate.solution.split(2)
+    assert (moved != 0).all()
+    assert (rests == 0).all()
+    assert estimate.diagnostics.contraction is not None
+
+
 def test_a_weight_that_never_moved_does_not_become_nan():
     inner, outer, w, a = smooth()
     spare = torch.zeros(2, dtype=torch.float64, requires_grad=True)

@@ -98,7 +98,9 @@ class Neumann(Implicit):
     def _series(self, system: System, step: Measure) -> tuple[Solution, Tensor]:
         """Σ (I − γH)^k γg, and its last term; if γ is a diagonal D, Σ (I − DH)^k Dg."""
         term = total = step * system.g
-        root = step.sqrt().clamp_min(TINY) if isinstance(step, Tensor) and step.dim() else None
+        root = None
+        if isinstance(step, Tensor) and step.dim():
+            root = step.sqrt().clamp_min(torch.finfo(step.dtype).tiny)  # a group of weights may rest
 
         def squared(term: Tensor) -> Tensor:
             """rᵀDr, where the term is D·r; without a diagonal ‖term‖², because a number changes no ratio."""
