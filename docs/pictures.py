@@ -1,4 +1,7 @@
-"""Make the pictures of the README: the pages of the demo's fit and of a short search, and a cell. `make pictures`."""
+"""Make the pictures of the README: the pages of the demo's fit and of a search, and a cell. `make pictures`.
+
+The search needs CIFAR-10 and the table of NAS-Bench-201 (docs/data.md), and some minutes.
+"""
 
 import re
 import subprocess
@@ -10,7 +13,6 @@ from PIL import Image
 
 IMAGES = Path(__file__).parent / "images"
 DEMO = Path(__file__).parents[1] / "examples" / "fit_textures.py"
-SEARCH = "--preset", "smoke", "--rounds", "60", "--alpha.rate", "0.2", "--none", "false", "--selection.rule", "trials"
 BROWSER = "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"
 
 
@@ -31,7 +33,7 @@ def main() -> None:
         fit, run = Path(folder, "fit"), Path(folder, "search")
         subprocess.run([sys.executable, str(DEMO), "--out", str(fit)], check=True)
         screenshot(fit / "report.html", IMAGES / "fit.png", 1100, 820)
-        idarts("search", *SEARCH, "--selection.samples", "8", "--out", str(run))
+        idarts("search", "--preset", "cpu", "--seed", "1", "--out", str(run))
         idarts("report", str(run))
         screenshot(run / "report.html", IMAGES / "report.png", 1100, 1110)
         cell = Path(folder, "cell.svg")
