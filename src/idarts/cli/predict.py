@@ -96,7 +96,7 @@ def _require_writable(target: Path) -> None:
 
 
 def _write(target: Path, text: str) -> None:
-    """Write a file whole, but write into what is no file: a pipe, a device."""
+    """Replace or create a file at once; write directly into a pipe or a device."""
     if target.is_file() or not target.exists():
         write_whole(_behind(target), text)
         return
